@@ -100,30 +100,16 @@ def compare(
     types.
     """
     values = tuple(name for name in columns if name not in identity)
-    question = DiffQuery(tuple(identity), values, required, update, deadline_us)
     expected_types, received_types = types_of(con, expected), types_of(con, received)
-    compared = compared_types(expected_types, received_types, (*question.identity, *values))
+    compared = compared_types(expected_types, received_types, (*identity, *values))
     if deadline_us is not None:
         compared_types({EMISSION_TIME: ValueType(INT)}, received_types, (EMISSION_TIME,))
-    if update and sql.DUE not in expected_types:
-        raise ValueError(f"expected updates have no column {sql.DUE}")
     expected_rows = sql.normal_rows(expected, expected_types, compared)
     received_rows = sql.normal_rows(received, received_types, compared)
-    sides = _Sides(con, question, expected_rows, received_rows, compared)
+    query = DiffQuery(tuple(identity), values, compared, expected_rows, received_rows, required, update, deadline_us)
     if update or any(compared[name].has(FLOAT) for name in values):
-        return _joined(sides, "true", None)
-    return _by_fingerprint(sides)
-
-
-@dataclass(frozen=True)
-class _Sides:
-    """Both sides of a comparison, as bracketed queries in the normal form of the types `compared`."""
-
-    con: duckdb.DuckDBPyConnection
-    question: DiffQuery
-    expected: str
-    received: str
-    compared: dict[str, ValueType]
+        return _joined(con, query, "true", None)
+    return _by_fingerprint(con, query)
 
 
 def types_of(con: duckdb.DuckDBPyConnection, relation: str) -> dict[str, ValueType]:
@@ -152,56 +138,53 @@ Fingerprints = dict[tuple[int, int], tuple[int, int, int]]
 """(bucket, label) to the row count and two hash sums. Labels: 0 not required, 1 required, 2 late."""
 
 
-def _by_fingerprint(sides: _Sides) -> Counts:
-    expected_prints = _fingerprints(sides, sides.expected, "true")
-    received_prints = _fingerprints(sides, sides.received, sides.question.in_time)
+def _by_fingerprint(con: duckdb.DuckDBPyConnection, query: DiffQuery) -> Counts:
+    expected_prints = _fingerprints(con, query, query.expected, "true")
+    received_prints = _fingerprints(con, query, query.received, query.in_time)
     required_rows = {bucket: rows for (bucket, label), (rows, *_) in expected_prints.items() if label == 1}
     empty = required_rows.keys() - {bucket for bucket, _ in received_prints}
     missing_rows = sum(required_rows[bucket] for bucket in empty)
-    missing = Counts(expected=missing_rows, missing=missing_rows, examples=_missing_examples(sides, empty))
+    missing = Counts(expected=missing_rows, missing=missing_rows, examples=_missing_examples(con, query, empty))
     remaining = sum(required_rows.values()) - missing_rows
-    dirty = _unequal(expected_prints, received_prints) - empty
+    # Buckets that need a join: required rows differ, rows were late, or other rows came that differ.
+    dirty = {
+        key[0]
+        for key in expected_prints.keys() | received_prints.keys()
+        if (key[1] == 1 or key in received_prints) and expected_prints.get(key) != received_prints.get(key)
+    } - empty
     if not dirty:
         return missing + Counts(expected=remaining, matched=remaining)
-    return missing + _joined(sides, sql.among(sides.question, dirty), remaining)
+    return missing + _joined(con, query, sql.among(query, dirty), remaining)
 
 
-def _unequal(expected: Fingerprints, received: Fingerprints) -> set[int]:
-    """Buckets that need a join: required rows differ, rows were late, or other rows came that differ."""
-    required = {bucket for bucket, label in expected.keys() | received.keys() if label == 1}
-    differ = {bucket for bucket in required if expected.get((bucket, 1)) != received.get((bucket, 1))}
-    return differ | {
-        bucket for bucket, label in received if label != 1 and received[bucket, label] != expected.get((bucket, label))
-    }
+def _fingerprints(con: duckdb.DuckDBPyConnection, query: DiffQuery, rows: str, in_time: str) -> Fingerprints:
+    fingerprints = sql.fingerprints(query, rows, in_time)
+    return {(bucket, label): tuple(sums) for bucket, label, *sums in con.execute(fingerprints).fetchall()}
 
 
-def _fingerprints(sides: _Sides, rows: str, in_time: str) -> Fingerprints:
-    query = sql.fingerprints(sides.question, sides.compared, rows, in_time)
-    return {(bucket, label): tuple(sums) for bucket, label, *sums in sides.con.execute(query).fetchall()}
-
-
-def _missing_examples(sides: _Sides, buckets: Set[int]) -> tuple[dict[str, Any], ...]:
+def _missing_examples(
+    con: duckdb.DuckDBPyConnection, query: DiffQuery, buckets: Set[int]
+) -> tuple[dict[str, Any], ...]:
     """Examples of missing rows, from buckets without any received row."""
     if not buckets:
         return ()
-    question = sides.question
-    missing = f"({question.required}) AND {sql.among(question, buckets)}"
-    query = f"SELECT {_example(question)} FROM {sides.expected} WHERE {missing} LIMIT {EXAMPLES_MAX}"
-    ids = [row[0] for row in sides.con.execute(query).fetchall()]
-    return _examples(sides, [("missing", 0, 0, 0, ids, None)])
+    missing = f"({query.required}) AND {sql.among(query, buckets)}"
+    chosen = f"SELECT {_example(query)} FROM {query.expected} WHERE {missing} LIMIT {EXAMPLES_MAX}"
+    ids = [row[0] for row in con.execute(chosen).fetchall()]
+    return _examples(con, query, [("missing", 0, 0, 0, ids, None)])
 
 
-def _example(question: DiffQuery) -> str:
+def _example(query: DiffQuery) -> str:
     """An identity and its key as one struct, as SQL."""
-    ids = ", ".join(f"{quote(name)} := {quote(name)}" for name in question.identity)
-    return f"struct_pack({ids}, {_KEY} := {sql.key(question)})"
+    ids = ", ".join(f"{quote(name)} := {quote(name)}" for name in query.identity)
+    return f"struct_pack({ids}, {_KEY} := {sql.key(query)})"
 
 
-def _joined(sides: _Sides, suspects: str, required_rows: int | None) -> Counts:
+def _joined(con: duckdb.DuckDBPyConnection, query: DiffQuery, suspects: str, required_rows: int | None) -> Counts:
     """Counts by joining the suspected identities; `judged` is how many expected rows are judged, where known."""
-    examples = f"min({_example(sides.question)}, {EXAMPLES_MAX})"
-    groups = sql.groups(sides.question, sides.compared, sides.expected, sides.received, suspects)
-    faults = sides.con.execute(
+    examples = f"min({_example(query)}, {EXAMPLES_MAX})"
+    groups = sql.groups(query, suspects)
+    faults = con.execute(
         f"SELECT __fault, count(*), sum(greatest(__n - 1, 0)), sum(least(greatest(__n - 1, 0), __conflicts)),"
         f" {examples}, {examples} FILTER (__n > 1) FROM ({groups}) GROUP BY __fault"
     ).fetchall()
@@ -214,19 +197,21 @@ def _joined(sides: _Sides, suspects: str, required_rows: int | None) -> Counts:
         extra=number.get("extra", 0),
         duplicate=sum(int(row[2]) for row in faults),
         conflicting=sum(int(row[3]) for row in faults),
-        examples=_examples(sides, faults),
-        wrong_columns=_wrong_columns(sides, suspects) if bad["wrong"] and sides.question.values else {},
+        examples=_examples(con, query, faults),
+        wrong_columns=_wrong_columns(con, query, suspects) if bad["wrong"] and query.values else {},
         **bad,
     )
 
 
-def _wrong_columns(sides: _Sides, suspects: str) -> dict[str, int]:
-    query = sql.wrong_columns(sides.question, sides.compared, sides.expected, sides.received, suspects)
-    (counts,) = sides.con.execute(query).fetchall()
-    return {name: count for name, count in zip(sides.question.values, counts, strict=True) if count}
+def _wrong_columns(con: duckdb.DuckDBPyConnection, query: DiffQuery, suspects: str) -> dict[str, int]:
+    differing = sql.wrong_columns(query, suspects)
+    (counts,) = con.execute(differing).fetchall()
+    return {name: count for name, count in zip(query.values, counts, strict=True) if count}
 
 
-def _examples(sides: _Sides, faults: list[tuple[Any, ...]]) -> tuple[dict[str, Any], ...]:
+def _examples(
+    con: duckdb.DuckDBPyConnection, query: DiffQuery, faults: list[tuple[Any, ...]]
+) -> tuple[dict[str, Any], ...]:
     """Examples of each fault with expected and received values."""
     bad = [(fault, id_) for fault, _, _, _, ids, _ in faults if fault not in (None, "matched") for id_ in ids]
     bad += [("duplicate", id_) for *_, ids in faults for id_ in ids or ()]
@@ -235,26 +220,27 @@ def _examples(sides: _Sides, faults: list[tuple[Any, ...]]) -> tuple[dict[str, A
     if not chosen:
         return ()
     keys = {id_[_KEY] for _, id_ in chosen}
-    expected_values = _rows_of(sides, sides.expected, keys)
-    received_values = _rows_of(sides, sides.received, keys)
+    expected_values = _rows_of(con, query, query.expected, keys)
+    received_values = _rows_of(con, query, query.received, keys)
     return tuple(
         {"fault": fault}
-        | shown({name: id_[name] for name in sides.question.identity}, sides.compared)
+        | shown({name: id_[name] for name in query.identity}, query.types)
         | {"expected": expected_values.get(id_[_KEY], []), "received": received_values.get(id_[_KEY], [])}
         for fault, id_ in chosen
     )
 
 
-def _rows_of(sides: _Sides, rows: str, keys: Set[int]) -> dict[int, list[dict[str, Any]]]:
+def _rows_of(
+    con: duckdb.DuckDBPyConnection, query: DiffQuery, rows: str, keys: Set[int]
+) -> dict[int, list[dict[str, Any]]]:
     """Key of an identity to the values of one side, at most a few rows each."""
-    question = sides.question
-    columns = ", ".join([sql.key(question), *map(quote, question.values)])
+    columns = ", ".join([sql.key(query), *map(quote, query.values)])
     among = ", ".join(map(str, keys))
     result: dict[int, list[dict[str, Any]]] = {}
-    for key, *values in sides.con.execute(
-        f"SELECT {columns} FROM {rows} WHERE {sql.key(question)} IN ({among}) LIMIT {10 * EXAMPLES_MAX}"
+    for key, *values in con.execute(
+        f"SELECT {columns} FROM {rows} WHERE {sql.key(query)} IN ({among}) LIMIT {10 * EXAMPLES_MAX}"
     ).fetchall():
-        result.setdefault(key, []).append(shown(dict(zip(question.values, values, strict=True)), sides.compared))
+        result.setdefault(key, []).append(shown(dict(zip(query.values, values, strict=True)), query.types))
     return result
 
 

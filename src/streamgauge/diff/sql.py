@@ -111,10 +111,16 @@ RANGE_BITS = 18
 
 @dataclass(frozen=True)
 class DiffQuery:
-    """The parameters of a comparison: `identity`, `values` (the other columns) and rules; see `compare`."""
+    """The parameters of a comparison: `identity`, `values` (the other columns) and rules; see `compare`.
+
+    `expected`, `received`: both sides, as bracketed queries in the normal form of the `types` of these columns.
+    """
 
     identity: tuple[str, ...]
     values: tuple[str, ...]
+    types: Mapping[str, ValueType]
+    expected: str
+    received: str
     required: str
     update: bool
     deadline_us: int | None
@@ -130,83 +136,83 @@ def normal_rows(relation: str, types: Mapping[str, ValueType], to: Mapping[str, 
     return f"(SELECT {', '.join(columns)} FROM {relation})"
 
 
-def key(question: DiffQuery) -> str:
+def key(query: DiffQuery) -> str:
     """A hash of the identity, to find its rows."""
-    return f"hash(to_json(struct_pack({', '.join(f'{quote(name)} := {quote(name)}' for name in question.identity)})))"
+    return f"hash(to_json(struct_pack({', '.join(f'{quote(name)} := {quote(name)}' for name in query.identity)})))"
 
 
-def bucket(question: DiffQuery) -> str:
+def bucket(query: DiffQuery) -> str:
     """The bucket of an identity: a range of event ids, else a hash (of the window's start alone if there is one).
 
     Results of windows that are still open at the end are missing, so their buckets hold no other window if possible.
     """
-    if question.identity == (EVENT_ID,):
+    if query.identity == (EVENT_ID,):
         return f"coalesce({quote(EVENT_ID)} >> {RANGE_BITS}, -1)"
-    hashed = (WINDOW_START,) if WINDOW_START in question.identity else question.identity
+    hashed = (WINDOW_START,) if WINDOW_START in query.identity else query.identity
     return f"(hash({quoted(hashed)}) & {BUCKETS - 1})::BIGINT"
 
 
-def among(question: DiffQuery, buckets: Set[int]) -> str:
+def among(query: DiffQuery, buckets: Set[int]) -> str:
     """A predicate: whether the row's identity is in one of the buckets."""
-    return f"{bucket(question)} IN ({', '.join(map(str, sorted(buckets)))})"
+    return f"{bucket(query)} IN ({', '.join(map(str, sorted(buckets)))})"
 
 
-def fingerprints(question: DiffQuery, types: Mapping[str, ValueType], rows: str, in_time: str) -> str:
+def fingerprints(query: DiffQuery, rows: str, in_time: str) -> str:
     """Per bucket and label (0 not required, 1 required, 2 required and late): row count, sum and xor of row hashes.
 
     The outer hash is needed because DuckDB combines columns linearly, so swapped values would cancel out. Nested values
     are hashed as JSON, because for DuckDB `[]` and NULL have equal hashes, and so have `[[1], [2]]` and `[[1, 2]]`.
     """
     whole = ", ".join(
-        f"to_json({quote(name)})" if types[name].parts else quote(name)
-        for name in (*question.identity, *question.values)
+        f"to_json({quote(name)})" if query.types[name].parts else quote(name)
+        for name in (*query.identity, *query.values)
     )
-    label = f"CASE WHEN ({question.required}) THEN CASE WHEN {in_time} THEN 1 ELSE 2 END ELSE 0 END"
-    hashed = f"SELECT {bucket(question)} AS __b, {label} AS __label, hash(hash({whole})) AS __h FROM {rows}"
+    label = f"CASE WHEN ({query.required}) THEN CASE WHEN {in_time} THEN 1 ELSE 2 END ELSE 0 END"
+    hashed = f"SELECT {bucket(query)} AS __b, {label} AS __label, hash(hash({whole})) AS __h FROM {rows}"
     return f"SELECT __b, __label, count(*), sum(__h), bit_xor(__h) FROM ({hashed}) GROUP BY __b, __label"
 
 
-def groups(question: DiffQuery, types: Mapping[str, ValueType], expected: str, received: str, suspects: str) -> str:
+def groups(query: DiffQuery, suspects: str) -> str:
     """One row per identity: its `__fault` (null if it was not required), and its number of received rows `__n`.
 
     `__conflicts` of these rows have another value than the expected one.
     """
-    equal, on = " AND ".join(_equal_values(question, types)) or "true", equal_columns(question.identity, "e", "r")
-    ids = [quote(name) for name in question.identity]
+    equal, on = " AND ".join(_equal_values(query)) or "true", equal_columns(query.identity, "e", "r")
+    ids = [quote(name) for name in query.identity]
     either = ", ".join(f"CASE WHEN e.__known THEN e.{name} ELSE r.{name} END AS {name}" for name in ids)
-    came = f"SELECT *, true AS __came, ({question.in_time}) AS __in_time FROM {received} AS x WHERE {suspects}"
+    came = f"SELECT *, true AS __came, ({query.in_time}) AS __in_time FROM {query.received} AS x WHERE {suspects}"
     pairs = (
         f"SELECT {either}, __known, __came, __judged, __must, {equal} AS __same, __in_time"
-        f" FROM ({_expected(question, expected, suspects)}) AS e FULL JOIN ({came}) AS r ON {on}"
+        f" FROM ({_expected(query, suspects)}) AS e FULL JOIN ({came}) AS r ON {on}"
     )
     by = ", ".join(ids)
     conflicts = "count(*) FILTER (__came AND __judged AND NOT coalesce(__same, false)) AS __conflicts"
     return f"SELECT {by}, count(__came) AS __n, {conflicts}, {_FAULT} AS __fault FROM ({pairs}) GROUP BY {by}"
 
 
-def wrong_columns(question: DiffQuery, types: Mapping[str, ValueType], expected: str, received: str, among: str) -> str:
+def wrong_columns(query: DiffQuery, suspects: str) -> str:
     """One row: for each value column, how many wrong rows have another value there."""
-    equal = _equal_values(question, types)
-    ids = f"struct_pack({', '.join(f'{quote(name)} := e.{quote(name)}' for name in question.identity)})"
+    equal = _equal_values(query)
+    ids = f"struct_pack({', '.join(f'{quote(name)} := e.{quote(name)}' for name in query.identity)})"
     counts = ", ".join(f"count(DISTINCT {ids}) FILTER (NOT {each})" for each in equal)
-    rows, on = f"SELECT * FROM {received} AS x WHERE {among}", equal_columns(question.identity, "e", "r")
-    pairs = f"({_expected(question, expected, among)}) AS e JOIN ({rows}) AS r ON {on}"
+    rows, on = f"SELECT * FROM {query.received} AS x WHERE {suspects}", equal_columns(query.identity, "e", "r")
+    pairs = f"({_expected(query, suspects)}) AS e JOIN ({rows}) AS r ON {on}"
     return f"SELECT {counts} FROM {pairs} WHERE __judged AND NOT ({' AND '.join(equal)})"
 
 
-def _equal_values(question: DiffQuery, types: Mapping[str, ValueType]) -> list[str]:
-    return [same(f"e.{quote(name)}", f"r.{quote(name)}", types[name]) for name in question.values]
+def _equal_values(query: DiffQuery) -> list[str]:
+    return [same(f"e.{quote(name)}", f"r.{quote(name)}", query.types[name]) for name in query.values]
 
 
-def _expected(question: DiffQuery, expected: str, suspects: str) -> str:
+def _expected(query: DiffQuery, suspects: str) -> str:
     """Expected rows with `__judged` (its value is compared) and `__must` (it must have come)."""
-    required = f"coalesce({question.required}, false)"
+    required = f"coalesce({query.required}, false)"
     rows = f"SELECT *, true AS __known, {required} AS __judged"
-    if not question.update:
-        return f"{rows}, {required} AS __must FROM {expected} AS x WHERE {suspects}"
-    keys = quoted([name for name in question.identity if name != EVENT_TIME])
+    if not query.update:
+        return f"{rows}, {required} AS __must FROM {query.expected} AS x WHERE {suspects}"
+    keys = quoted([name for name in query.identity if name != EVENT_TIME])
     last = f"{quote(EVENT_TIME)} = max({quote(EVENT_TIME)}) OVER (PARTITION BY {keys})"
-    return f"{rows}, {required} AND ({DUE} OR {last}) AS __must FROM {expected}"
+    return f"{rows}, {required} AND ({DUE} OR {last}) AS __must FROM {query.expected}"
 
 
 _FAULT = (

@@ -55,10 +55,6 @@ class LatencyRule:
     window_ingest_time: Callable[[Int64s], Int64s] | None = None
     handed_over: Callable[[Int64s], Int64s] | None = None
 
-    def __post_init__(self) -> None:
-        if self.kind == "join" and self.window_event_time is None:
-            raise ValueError("a join's event time comes from the plan: window_event_time is needed")
-
     @property
     def windowed(self) -> bool:
         return self.kind in ("window", "join")
@@ -104,6 +100,9 @@ class SinkLatencies(NamedTuple):
     histograms: dict[str, Histogram]
     windows_closed: int | None
     window_gap_us: int | None = None
+
+    def with_until_counted(self, latency: Latency) -> SinkLatencies:
+        return self._replace(latencies=self.latencies.model_copy(update={"until_counted_us": latency}))
 
     def with_notes(self, *notes: str) -> SinkLatencies:
         """The same with more notes at the end."""
@@ -156,11 +155,11 @@ def sink_latencies(
         timed = _timed(batch, rule)
         tally.rows_timeless += batch.num_rows - timed.num_rows
         whole = _rows(timed, rule)
-        inside = _inside(whole.event_time, span)
-        rows = _chosen(whole, inside)
+        inside = (whole.event_time >= span[0]) & (whole.event_time < span[1])
+        rows = whole if inside.all() else whole.filtered(inside)
         if rule.windowed:
             _weigh(tally.windows.came, whole.bases[CLOSING], inside)
-        tally.negatives += _count_negative(whole) - _count_negative(rows)
+        tally.negatives += int(np.count_nonzero((whole.emission < whole.cause) & ~inside))
         if rows.event_time.size:
             tally.add(rows, (batch.schema.metadata or {}).get(ENGINE_BATCH))
     for part in missing:
@@ -174,6 +173,9 @@ class _Rows:
 
     emission: Int64s
     bases: dict[str, Int64s]
+
+    def filtered(self, inside: Bools) -> _Rows:
+        return _Rows(self.emission[inside], {name: base[inside] for name, base in self.bases.items()})
 
     @property
     def event_time(self) -> Int64s:
@@ -228,10 +230,6 @@ def _times(column: pa.Array) -> Int64s:
     return times
 
 
-def _count_negative(rows: _Rows) -> int:
-    return int(np.count_nonzero(rows.emission < rows.cause))
-
-
 def _count_early(rows: _Rows) -> int:
     """Matches that came before the last event of their window was due, or before it was delivered (0: never).
 
@@ -242,16 +240,6 @@ def _count_early(rows: _Rows) -> int:
     if last_ingest is not None:
         early |= (last_ingest == 0) | (rows.emission < last_ingest)
     return int(np.count_nonzero(early))
-
-
-def _inside(event_time: Int64s, span: tuple[int, int]) -> Bools:
-    return (event_time >= span[0]) & (event_time < span[1])
-
-
-def _chosen(rows: _Rows, inside: Bools) -> _Rows:
-    if inside.all():
-        return rows
-    return _Rows(rows.emission[inside], {name: base[inside] for name, base in rows.bases.items()})
 
 
 @dataclass
@@ -338,7 +326,7 @@ class _Tally:
 
     def add_missing(self, missing: Missing, span: tuple[int, int]) -> None:
         """Missing results enter as lower bounds, in the second of their event time; after all that came."""
-        inside = _inside(missing.event_time_us, span)
+        inside = (missing.event_time_us >= span[0]) & (missing.event_time_us < span[1])
         event_time = missing.event_time_us[inside]
         window_end = missing.window_end_us if self.rule.windowed else None
         bases = {

@@ -10,7 +10,6 @@ of a value; below 1024 every integer has a slot of its own. So counting is: conv
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
@@ -23,7 +22,8 @@ from streamgauge.core.arrays import Int64s
 from streamgauge.core.clock import US
 
 _BLOCK = 1 << 16
-"""Values counted at a time: two buffers of half a MiB each stay in the second-level cache. Measured best."""
+"""Values counted at a time: two buffers of half a MiB each stay in the second-level cache. Measured best. Fresh memory
+for each block would cost more than the counting."""
 _SHIFT = 42
 _FINE_OF_ONE = 1023 << 10
 _FINE_SLOTS = 64 << 10
@@ -32,64 +32,33 @@ _FINE_FIRST, _FINE_END = 10 * HALF, 32 * HALF
 """Fine slots from 1024 us to the end of the range: as they are, HdrHistogram's slots from 1024 on."""
 
 
-class _Scratch(threading.local):
-    """Buffers of one block, made once per thread: fresh memory would cost more than the counting."""
-
-    def __init__(self) -> None:
-        self.floats = np.empty(_BLOCK, dtype=np.float64)
-        self.fine = np.empty(_BLOCK, dtype=np.int64)
-
-
-_scratch = _Scratch()
-
-
 def counts_of(values_us: ArrayLike) -> Counts:
-    """HdrHistogram's counts (SLOTS,) of `values_us` (n,), microseconds.
+    """HdrHistogram's counts (SLOTS,) of `values_us` (n,), whole microseconds.
 
     Negative values are left out, so `counts.sum()` falls short of n by their number; values beyond 71 minutes are in
-    the last slot. ValueError where the values are not integers.
+    the last slot.
     """
-    fine, zeros = _fine_counts(_integers(values_us))
-    counts = np.empty(SLOTS, dtype=np.int64)
-    counts[0] = zeros
-    counts[1:HALF] = fine[_FINE_OF_SMALL]
-    counts[HALF:] = fine[_FINE_FIRST:_FINE_END]
-    counts[-1] += fine[_FINE_END:].sum()
-    return counts
-
-
-def _integers(values_us: ArrayLike) -> Int64s:
-    values = np.asarray(values_us)
-    if values.size == 0:
-        return np.empty(0, dtype=np.int64)
-    if not np.issubdtype(values.dtype, np.integer):
-        raise ValueError(f"latencies must be whole microseconds, got {values.dtype}")
-    return values.astype(np.int64, copy=False).ravel()
-
-
-def _fine_counts(values: Int64s) -> tuple[Counts, int]:
-    """Counts by fine slot of the values above 0, and the number of zeros (which have no exponent)."""
-    total = np.zeros(_FINE_SLOTS, dtype=np.int64)
-    zeros = 0
+    values = np.asarray(values_us, dtype=np.int64)
+    total, zeros = np.zeros(_FINE_SLOTS, dtype=np.int64), 0
+    size = min(values.size, _BLOCK)
+    floats, slots = np.empty(size), np.empty(size, dtype=np.int64)
     for start in range(0, values.size, _BLOCK):
         block = values[start : start + _BLOCK]
-        fine = _fine_slots(block)
+        np.copyto(floats[: block.size], block)
+        fine = np.right_shift(floats[: block.size].view(np.int64), _SHIFT, out=slots[: block.size])
+        fine -= _FINE_OF_ONE
         # Zeros and negatives fall below the first fine slot; they are rare, so only blocks that have some pay for it.
         if fine.min() < 0:
             zeros += int(np.count_nonzero(block == 0))
             fine = fine[block > 0]
         found = np.bincount(fine)
         total[: found.size] += found
-    return total, zeros
-
-
-def _fine_slots(block: Int64s) -> Int64s:
-    """The fine slot of each value (n,), in a buffer that the next call overwrites."""
-    floats, fine = _scratch.floats[: block.size], _scratch.fine[: block.size]
-    np.copyto(floats, block)
-    np.right_shift(floats.view(np.int64), _SHIFT, out=fine)
-    np.subtract(fine, _FINE_OF_ONE, out=fine)
-    return fine
+    counts = np.empty(SLOTS, dtype=np.int64)
+    counts[0] = zeros
+    counts[1:HALF] = total[_FINE_OF_SMALL]
+    counts[HALF:] = total[_FINE_FIRST:_FINE_END]
+    counts[-1] += total[_FINE_END:].sum()
+    return counts
 
 
 class Histogram:
@@ -113,9 +82,6 @@ class Histogram:
         if not isinstance(other, Histogram):
             return NotImplemented
         return self.n_negative == other.n_negative and bool(np.array_equal(self.counts, other.counts))
-
-    def __repr__(self) -> str:
-        return f"Histogram(count={self.count}, n_negative={self.n_negative}, max_us={self.max})"
 
     def add(self, values_us: ArrayLike) -> None:
         """Count `values_us` (n,), whole microseconds."""
@@ -153,8 +119,6 @@ class Histogram:
 
     def percentile(self, q: float) -> int | None:
         """The q-quantile, q in [0, 1], as the `hdrhistogram` package reads it: the end of the slot it lies in."""
-        if not 0 <= q <= 1:
-            raise ValueError(f"q must be in [0, 1], got {q}")
         cumulated = np.cumsum(self.counts)
         if cumulated[-1] == 0:
             return None

@@ -11,14 +11,13 @@ Events are counted in blocks, all of them. No row waits inside the system: a run
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
 from streamgauge.core.arrays import Int64s
 from streamgauge.metrics.delivery_times import NO_READS, ends_and_stamps, reads_by_place, stamps_of
-from streamgauge.metrics.event_latency import Kind, SinkLatencies, summary
+from streamgauge.metrics.event_latency import SinkLatencies, summary
 from streamgauge.metrics.histogram import Histogram
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
@@ -31,47 +30,20 @@ ONE_BY_ONE = "until_counted: not given, since every event gives an update of its
 NO_BATCHES = "not known: no batch of the engine names the events that it took in"
 
 
-@dataclass(frozen=True)
-class InclusionTimes:
-    """Latency of all events of the span until a result includes them; if unknown, `latency.note` has the reason.
+def with_inclusion_latency(
+    found: SinkLatencies, record: TrialRecord, streams: Collection[str], in_batches: bool = True
+) -> SinkLatencies:
+    """The latencies of a flow's only sink, whose results are updates, with that of all events until they were counted.
 
-    `latency` is None if the figure does not apply, and `note` has the reason.
-    """
-
-    latency: Latency | None = None
-    histogram: Histogram | None = None
-    note: str = ""
-
-    def beside(self, found: SinkLatencies) -> SinkLatencies:
-        """The sink's latencies with this figure added."""
-        found = found.with_notes(*([self.note] if self.note else []))
-        found = found._replace(latencies=found.latencies.model_copy(update={"until_counted_us": self.latency}))
-        if self.histogram is None:
-            return found
-        return found._replace(
-            negatives=found.negatives + self.histogram.n_negative,
-            histograms={**found.histograms, "until_counted": self.histogram},
-        )
-
-
-def inclusion_times_of(record: TrialRecord, kind: Kind, streams: Collection[str], in_batches: bool) -> InclusionTimes:
-    """The figure of a flow's only sink; none if its results are not updates.
-
+    It is of these streams' events that were due in the measured span and offered. Null if not known, with the reason.
+    An event that no committed batch had taken by the deadline counts as a lower bound, like a missing result.
     `in_batches`: the engine gives results batch by batch, not one for each event.
     """
-    if kind != "update":
-        return InclusionTimes()
-    return inclusion_latency(record, streams) if in_batches else InclusionTimes(note=ONE_BY_ONE)
-
-
-def inclusion_latency(record: TrialRecord, streams: Collection[str]) -> InclusionTimes:
-    """The latency of these streams' events that were due in the measured span and offered.
-
-    An event that no committed batch had taken by the deadline counts as a lower bound, like a missing result.
-    """
+    if not in_batches:
+        return found.with_notes(ONE_BY_ONE)
     reads = _reads(record.trial_log)
     if not any(stamps.any() for of_place in reads.values() for _, stamps in of_place):
-        return InclusionTimes(Latency(note=NO_BATCHES))
+        return found.with_until_counted(Latency(note=NO_BATCHES))
     whole, missing, batches_us = Histogram(), 0, set[int]()
     for place, event_times_us in _events(record, streams):
         by_reader = [stamps_of(*of_reader, event_times_us) for of_reader in reads.get(place) or [NO_READS]]
@@ -83,7 +55,9 @@ def inclusion_latency(record: TrialRecord, streams: Collection[str]) -> Inclusio
         missing += int(np.count_nonzero(~came))
         # The time at which results had come identifies their batch.
         batches_us |= set(included_us[np.flatnonzero(np.diff(included_us, prepend=-1))].tolist()) - {0}
-    return InclusionTimes(summary(whole, len(batches_us), missing), whole)
+    return found.with_until_counted(summary(whole, len(batches_us), missing))._replace(
+        negatives=found.negatives + whole.n_negative, histograms={**found.histograms, "until_counted": whole}
+    )
 
 
 def _reads(trial_log: TrialLog) -> dict[StreamPartition, list[tuple[Int64s, Int64s]]]:

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from streamgauge.transports.spi import Chunk, Delivery
 
 Moments = Int64s | int
 
+Events: TypeAlias = "array[int]"
+"""Time, number of events and batch of one read, then of the next, in any order."""
 Batch = tuple[str, int]
 """(query, its batch's number)."""
 Reader = tuple[str, int]
@@ -52,8 +54,7 @@ class BatchTimes:
 class OnlineMetrics:
     """Sums and columns of all records so far. They only grow.
 
-    A reader of a stream owes all partitions in which the plan has events of it, also those that it never read. Before
-    its first event a place holds nothing back.
+    A reader of a stream owes all partitions in which the plan has events of it, also those that it never read.
 
     Args:
         plan: the plan of the events.
@@ -68,9 +69,9 @@ class OnlineMetrics:
         self.reread_events = 0
         self.shared_events: Counter[str] = Counter()
         self.batches: dict[Batch, BatchTimes] = defaultdict(BatchTimes)
-        self._delivered: dict[tuple[str, int], _Moments] = defaultdict(_Moments)
-        self._taken: dict[str, dict[Reader, dict[int, _Moments]]] = defaultdict(
-            lambda: defaultdict(lambda: defaultdict(_Moments))
+        self._delivered: dict[tuple[str, int], Events] = defaultdict(_no_events)
+        self._taken: dict[str, dict[Reader, dict[int, Events]]] = defaultdict(
+            lambda: defaultdict(lambda: defaultdict(_no_events))
         )
         self._committed: dict[str, list[Batch]] = defaultdict(list)
         self._reached: dict[str, dict[ReaderPartition, _Reached]] = defaultdict(dict)
@@ -102,11 +103,11 @@ class OnlineMetrics:
             else:
                 batch.from_us = min(batch.from_us, part.from_us) if batch.read_us else part.from_us
                 batch.read_us = min(batch.read_us or part.when_us, part.when_us)
-                taken.add(part.when_us, part.events, part.batch)
+                taken.extend((part.when_us, part.events, part.batch))
             if part.shared:
                 self.shared_events[part.stream] += part.events
             if part.first:
-                self._delivered[part.stream, partition].add(part.ingest_us, part.events, part.batch)
+                self._delivered[part.stream, partition].extend((part.ingest_us, part.events, part.batch))
 
     def _place(self, part: Delivery, partition: int) -> _Reached:
         """The place of a read. The first read of a reader adds its places in all partitions with events."""
@@ -129,7 +130,7 @@ class OnlineMetrics:
     def delivered_by(self, moments_us: Moments, stream: str | None = None) -> Int64s:
         """Events first delivered before each moment."""
         logs = (log for (name, _), log in self._delivered.items() if stream in (None, name))
-        return _sum((_before(*log.columns(), moments_us) for log in logs), moments_us)
+        return _sum((_before(*_columns([log])[:2], moments_us) for log in logs), moments_us)
 
     def delivered_between(self, from_us: int, to_us: int) -> float:
         """Events first delivered in a span, with each delivery spread over the time since the previous one.
@@ -137,11 +138,12 @@ class OnlineMetrics:
         A span has no whole number of batches. Without the spreading, the count would be off by a few per cent,
         depending on where the ends of the span fall.
         """
-        return float(sum(_spread(*log.columns(), self._start_us, from_us, to_us) for log in self._delivered.values()))
+        logs = self._delivered.values()
+        return float(sum(_spread(*_columns([log])[:2], self._start_us, from_us, to_us) for log in logs))
 
     def taken_by(self, moments_us: Moments) -> Int64s:
         """Events that the slowest reader of their stream had read before each moment."""
-        return _sum(self._of_slowest(lambda logs, _: _before(*_columns(logs), moments_us)), moments_us)
+        return _sum(self._of_slowest(lambda logs, _: _before(*_columns(logs)[:2], moments_us)), moments_us)
 
     def taken_events(self) -> int:
         return int(self.taken_by(FAR_FUTURE_US))
@@ -165,14 +167,6 @@ class OnlineMetrics:
         span = (self._start_us, from_us, to_us)
         return float(sum(self._of_slowest(lambda logs, query: _spread(*self._commits_of(logs, query), *span))))
 
-    def read_until(self, before_us: int) -> int:
-        """The event time up to which the batches begun before `before_us` had read every place, for one query.
-
-        0 without reads.
-        """
-        begun = [number for number, batch in self.firsts() if batch.read_us < before_us]
-        return self.reached_by(max(begun)) if begun else 0
-
     def furthest(self, sink: str) -> list[int]:
         """The ascending event times up to which the sink's last two committed batches had read every partition.
 
@@ -194,7 +188,9 @@ class OnlineMetrics:
         """The event time up to which a batch and its predecessors had read every place of their query."""
         query, number = batch
         unread = (self._first_us[place] for place in self._unread_places())
-        return min(*(place.until(number) for place in self._reached[query].values()), *unread, FAR_FUTURE_US)
+        # Before its first event a place holds nothing back.
+        read = (max(place.by(number), place.first_us) for place in self._reached[query].values())
+        return min(*read, *unread, FAR_FUTURE_US)
 
     def ends_by(self, batch: Batch) -> dict[ReaderPartition, int]:
         """The event time up to which a batch and its predecessors had read each place; 0 for places not read yet.
@@ -221,32 +217,20 @@ class OnlineMetrics:
         latest = (batch for batch in reversed(self._committed[sink]) if self.batches[batch].end_us)
         return [batch for batch, _ in zip(latest, range(2), strict=False)][::-1]
 
-    def _commits_of(self, logs: Collection[_Moments], query: str) -> tuple[Int64s, Int64s]:
+    def _commits_of(self, logs: Collection[Events], query: str) -> tuple[Int64s, Int64s]:
         """Commit times of a reader's batches with their events, without uncommitted ones."""
-        batches = (batch for log in logs for batch in log.batches)
-        when_us = np.array([self.batches[query, batch].committed_us for batch in batches], np.int64)
-        _, events = _columns(logs)
+        _, events, batches = _columns(logs)
+        when_us = np.array([self.batches[query, batch].committed_us for batch in batches.tolist()], np.int64)
         return when_us[when_us > 0], events[when_us > 0]
 
-    def _of_slowest(self, count: Callable[[Collection[_Moments], str], Any]) -> Iterator[Any]:
+    def _of_slowest(self, count: Callable[[Collection[Events], str], Any]) -> Iterator[Any]:
         """The least count among the readers of each stream, over all partitions."""
         for readers in self._taken.values():
             yield np.min([count(logs.values(), query) for (query, _), logs in readers.items()], axis=0)
 
 
-class _Moments:
-    """Numbers with their times, in any order."""
-
-    def __init__(self) -> None:
-        self._when_us, self._numbers, self.batches = array("q"), array("q"), array("q")
-
-    def add(self, when_us: int, number: int, batch: int) -> None:
-        self._when_us.append(when_us)
-        self._numbers.append(number)
-        self.batches.append(batch)
-
-    def columns(self) -> tuple[Int64s, Int64s]:
-        return np.array(self._when_us, np.int64), np.array(self._numbers, np.int64)
+def _no_events() -> Events:
+    return array("q")
 
 
 class _Reached:
@@ -257,7 +241,7 @@ class _Reached:
     """
 
     def __init__(self, first_us: int) -> None:
-        self._first_us = first_us
+        self.first_us = first_us
         self._batches, self._ends_us = array("q"), array("q")
 
     def __contains__(self, batch: int) -> bool:
@@ -273,20 +257,16 @@ class _Reached:
             self._ends_us[at] = end_us
             at += 1
 
-    def until(self, batch: int) -> int:
-        """The event time before which nothing was unread after a batch."""
-        return max(self.by(batch), self._first_us)
-
     def by(self, batch: int) -> int:
         """The end of what was read by a batch; 0 before the first read."""
         at = bisect_right(self._batches, batch)
         return self._ends_us[at - 1] if at else 0
 
 
-def _columns(logs: Collection[_Moments]) -> tuple[Int64s, Int64s]:
-    """Times and numbers of several logs, one after the other."""
-    columns = [log.columns() for log in logs] or [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
-    return np.concatenate([times for times, _ in columns]), np.concatenate([numbers for _, numbers in columns])
+def _columns(logs: Collection[Events]) -> tuple[Int64s, Int64s, Int64s]:
+    """Times, numbers of events, and batches of several logs, one after the other."""
+    when_us, events, batches = np.concatenate([np.zeros(0, np.int64), *logs]).reshape(-1, 3).T
+    return when_us, events, batches
 
 
 def _sum(counts: Iterable[Int64s], moments_us: Moments) -> Int64s:

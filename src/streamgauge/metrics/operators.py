@@ -7,7 +7,7 @@ the engine dropped behind its watermark are its own count.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +40,7 @@ Span = tuple[int, int]
 class OperatorRowCounts:
     """Known rows of each batch of a flow: by the engine, by the driver at sources, and by the driver at sinks.
 
-    `ends`: the batches of this trial, each with the event time up to which it read.
+    `ends`: the batches of this trial in order, each with the event time up to which it read.
     """
 
     flow: Flow
@@ -77,10 +77,6 @@ class OperatorRowCounts:
             return self.rows_out(node.input, batch, at_sinks=False)
         return operator_row_counts
 
-    @property
-    def batches(self) -> list[Batch]:
-        return sorted(self.ends)
-
 
 def operator_row_counts(flow: Flow, rows: Sequence[OperatorRows], trial_log: TrialLog) -> OperatorRowCounts:
     """The engine's counts beside the driver's. Only batches of the log are read: the engine of a warm test bed may
@@ -97,28 +93,22 @@ def operator_row_counts(flow: Flow, rows: Sequence[OperatorRows], trial_log: Tri
         # Without redeliveries; of several places of one query, those of one place.
         if part.reader == 0 and not part.again:
             delivered[part.query, part.batch][part.stream] += part.events
-    return OperatorRowCounts(flow, trial_log.batch_ends(), engine, delivered, recorded)
+    return OperatorRowCounts(flow, dict(sorted(trial_log.batch_ends().items())), engine, delivered, recorded)
 
 
 def table(counts: OperatorRowCounts) -> pa.Table:
     """A row for each batch and operator with a known count, in the form of engine/operators.parquet."""
-    return pa.Table.from_pylist(list(_rows(counts)), schema=OPERATORS)
-
-
-def _rows(counts: OperatorRowCounts) -> Iterator[dict[str, object]]:
-    nodes = {query: counts.nodes(query) for query, _ in counts.batches}
-    for query, batch in counts.batches:
-        for node in nodes[query]:
-            rows_in = counts.rows_in(node, (query, batch))
-            rows_out = counts.rows_out(node, (query, batch))
-            if rows_in is not None or rows_out is not None:
-                yield {
-                    "batch_id": batch,
-                    "query": query,
-                    "operator": node.name,
-                    "rows_in": rows_in,
-                    "rows_out": rows_out,
-                }
+    nodes = {query: counts.nodes(query) for query, _ in counts.ends}
+    rows = [
+        {
+            "batch_id": batch[1], "query": batch[0], "operator": node.name,
+            "rows_in": counts.rows_in(node, batch), "rows_out": counts.rows_out(node, batch),
+        }
+        for batch in counts.ends
+        for node in nodes[batch[0]]
+    ]  # fmt: skip
+    known = [row for row in rows if (row["rows_in"], row["rows_out"]) != (None, None)]
+    return pa.Table.from_pylist(known, schema=OPERATORS)
 
 
 def summaries(counts: OperatorRowCounts, trial_log: TrialLog, spans: TrialSpans) -> tuple[Operator, ...]:
@@ -127,7 +117,7 @@ def summaries(counts: OperatorRowCounts, trial_log: TrialLog, spans: TrialSpans)
     If several queries run an operator, the first one's figures count: the others repeat its work.
     """
     begin, end = spans.measured_from_us, spans.measured_to_us
-    inside = [batch for batch in counts.batches if begin < counts.ends[batch] <= end]
+    inside = [batch for batch, end_us in counts.ends.items() if begin < end_us <= end]
     worked = _worked(trial_log, inside)
     found: dict[str, Operator] = {}
     for query in dict.fromkeys(query for query, _ in inside):

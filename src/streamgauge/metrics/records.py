@@ -210,9 +210,6 @@ class ColumnarLog(Sequence[T]):
     def __iter__(self) -> Iterator[T]:
         return map(self._make, *self._columns)
 
-    def __reversed__(self) -> Iterator[T]:
-        return map(self._make, *map(reversed, self._columns))
-
     @overload
     def __getitem__(self, place: int) -> T: ...
     @overload

@@ -84,16 +84,14 @@ def driver_result(record: TrialRecord) -> DriverResult:
 
 def schedule_delay(record: TrialRecord) -> DelayPercentiles:
     delays_us = record.trial_log.schedule_delays(record.spans.measured_from_us, record.spans.measured_to_us)
-    return _percentiles_of(delays_us) if len(delays_us) else DelayPercentiles(p50=0.0, p99=0.0, max=0.0)
+    return delay_percentiles(delays_us) or DelayPercentiles(p50=0.0, p99=0.0, max=0.0)
 
 
-def append_latency(latencies_us: Sequence[int]) -> DelayPercentiles | None:
-    """Percentiles of the broker's append latencies; None without samples."""
-    return _percentiles_of(latencies_us) if latencies_us else None
-
-
-def _percentiles_of(values_us: Sequence[int] | Floats) -> DelayPercentiles:
-    p50, p99, most = np.percentile(values_us, [50, 99, 100])
+def delay_percentiles(delays_us: Sequence[int] | Floats) -> DelayPercentiles | None:
+    """None without samples."""
+    if not len(delays_us):
+        return None
+    p50, p99, most = np.percentile(delays_us, [50, 99, 100])
     return DelayPercentiles(p50=float(p50), p99=float(p99), max=float(most))
 
 

@@ -28,24 +28,6 @@ SCHEDULE_DELAY_POINTS = 8
 """Points per chunk that represent its events, which are spread evenly over its span."""
 
 
-@dataclass(frozen=True)
-class BatchWork:
-    """The committed batches of one query: an array (n,) each.
-
-    - `end_us`: the ends of the batches in event time.
-    - `busy_s`, `covered_s`: seconds of work on a batch, and the event time that it covers.
-    - `after_s`: from the commit to the end of the next batch: the engine waited for it, or worked on what the commit
-      does not show.
-    - `slides`: the number of slides whose windows a batch delivered.
-    """
-
-    end_us: Int64s
-    busy_s: Floats
-    covered_s: Floats
-    after_s: Floats
-    slides: Floats
-
-
 @dataclass
 class TrialLog:
     """Grows while a trial runs. Times are microseconds of the run's clock.
@@ -152,22 +134,10 @@ class TrialLog:
         """
         return min((self.running.read_everywhere(sink) for sink in self.sinks), default=0)
 
-    def aborted_between(self, from_us: int, to_us: int) -> int:
-        """The number of aborted reads in a span. An engine may abort reads when it is stopped after the span."""
-        return sum(from_us <= when < to_us for when in self.aborted_us)
-
     def retried_tasks(self, from_us: int, to_us: int, as_a_rule: bool) -> int:
-        """The least number of repeated tasks in a span, from redeliveries and from results that were sent again.
+        """The least number of repeated tasks in a span: redeliveries by the time of the read, or results sent again.
 
         Repetitions before the span do not count, because the engine may still be starting.
-        """
-        return max(
-            self.reads_again(from_us, to_us, as_a_rule), sum(from_us <= when < to_us for when in self.retried_us)
-        )
-
-    def reads_again(self, from_us: int, to_us: int, as_a_rule: bool) -> int:
-        """The number of redeliveries in a span, by the time of the read and not by the ingest time.
-
         `as_a_rule`: for jobs that use an input twice, and so read it again in every batch. Only the reads beyond that
         count, which are the last of their batch.
         """
@@ -181,14 +151,10 @@ class TrialLog:
             if as_a_rule and batch in committed:
                 usual[stream] = min(usual.get(stream, len(times)), len(times))
         beyond = (when for (stream, _), times in again.items() for when in sorted(times)[usual.get(stream, 0) :])
-        return sum(from_us <= when < to_us for when in beyond)
+        return max(sum(from_us <= when < to_us for when in times) for times in (beyond, self.retried_us))
 
     def committed_events(self) -> int:
         return int(self.running.committed_by(FAR_FUTURE_US))
-
-    def ingested_since(self, from_us: int) -> int:
-        """Events first delivered since then, in whole deliveries."""
-        return int(self.running.delivered_by(FAR_FUTURE_US) - self.running.delivered_by(from_us))
 
     def events_in_time(self, from_us: int, to_us: int, delay_us: int) -> tuple[Int64s, Int64s]:
         """(planned, offered in time) events by second of the plan.
@@ -201,7 +167,8 @@ class TrialLog:
         in_time = np.zeros(len(spans), np.int64)
         for partition, log in enumerate(self.chunks):
             for chunk in _reaching_into(log, from_us, to_us):
-                for second in _seconds_of(chunk, from_us, to_us):
+                low_us, high_us = max(chunk.from_us, from_us), min(chunk.to_us, to_us)
+                for second in range((low_us - from_us) // US, -(-(high_us - from_us) // US)):
                     low, high = spans[second]
                     due_us = max(low + US, chunk.to_us) + delay_us
                     in_time[second] += self._part(partition, chunk, low, high) if chunk.published_us <= due_us else 0
@@ -278,37 +245,6 @@ class TrialLog:
         times, since = np.array(firsts, np.int64).reshape(-1, 2).T
         return times, np.maximum(0, times - np.maximum(since, self.plan.start_us)) / US
 
-    def work_shares(self) -> tuple[Int64s, Floats]:
-        """(first read, share) of each batch: its duration until the commit divided by its event time. For one query."""
-        shares = sorted(
-            (batch.read_us, (batch.committed_us - batch.read_us) / (batch.end_us - batch.from_us))
-            for _, batch in self.running.firsts()
-            if batch.committed_us and batch.end_us > batch.from_us
-        )
-        return np.array([when for when, _ in shares], np.int64), np.array([share for _, share in shares], float)
-
-    def batch_work(self, slide_us: int = 0) -> BatchWork:
-        """How busy the engine was with each committed batch. For one query.
-
-        A batch covers the event time since the end of the one before. It is busy from its end in event time to its
-        commit, which the driver sees without the engine's help. So the time before its first read counts, and so does
-        the age of events that the batch left waiting. A batch without reads is busy since the commit before it, and
-        covers nothing. Slides are counted by the largest event time among the results so far; 0 without `slide_us`.
-        """
-        committed = sorted((key, one.committed_us) for key, one in self.running.batches.items() if one.committed_us)
-        rows, end_us, last_us = [], self.plan.start_us, self.plan.start_us
-        for number, committed_us in committed:
-            reads = self.running.batches[number].read_us > 0
-            before_us, end_us = end_us, max(end_us, self.running.reached_by(number)) if reads else end_us
-            since_us = end_us if reads else last_us
-            rows.append((end_us, committed_us - since_us, end_us - before_us, committed_us))
-            last_us = committed_us
-        ends, busy, covered, commits = np.array(rows, np.int64).reshape(-1, 4).T
-        after = np.maximum(0, np.append(ends[1:], commits[-1:]) - commits)
-        until_us = [self.plan.start_us, *(self.running.batches[number].results_until_us for number, _ in committed)]
-        slides = np.diff(np.maximum.accumulate(until_us) // slide_us) if slide_us else np.zeros(ends.size)
-        return BatchWork(ends, busy / US, covered / US, after / US, slides.astype(np.float64))
-
     def output_lags(self) -> tuple[Int64s, Floats]:
         """(time, seconds) of the output frontier's lag behind the plan, one sample per commit. For one query.
 
@@ -335,7 +271,9 @@ class TrialLog:
 
     def waiting_at(self, when_us: int) -> float:
         """The age of the oldest event that waits for a batch then, seconds, for one query."""
-        return max(0, when_us - max(self.running.read_until(when_us), self.plan.start_us)) / US
+        begun = [number for number, batch in self.running.firsts() if batch.read_us < when_us]
+        read_us = self.running.reached_by(max(begun)) if begun else 0
+        return max(0, when_us - max(read_us, self.plan.start_us)) / US
 
     def lag_at(self, when_us: int) -> float:
         """Seconds that the output was behind the plan then, for one query. It grows until the next commit."""
@@ -413,9 +351,3 @@ def _reaching_into(log: Log[Chunk], from_us: int, to_us: int) -> Iterator[Chunk]
     """
     first = bisect_right(log, from_us, key=lambda chunk: chunk.to_us)
     return takewhile(lambda chunk: chunk.from_us < to_us, map(log.__getitem__, range(first, len(log))))
-
-
-def _seconds_of(chunk: Chunk, from_us: int, to_us: int) -> range:
-    """The seconds of [from_us, to_us), counted from its start, that an overlapping chunk covers."""
-    low, high = max(chunk.from_us, from_us), min(chunk.to_us, to_us)
-    return range((low - from_us) // US, -(-(high - from_us) // US))

@@ -15,10 +15,10 @@ from streamgauge.transports.spi import UNOBSERVED
 class TrialRecord:
     """What a trial left to judge: its log, its spans as they became, and how it ended.
 
-    It changes by its methods only. Who calls them:
+    Who writes it:
 
-    - `trial.phases.PhaseRunner` while the trial runs: all of them. A policy decides, and does not write.
-    - `trial.conclusion` after the run: `interrupt`, on Ctrl-C before the verdict.
+    - `trial.phases.PhaseRunner` while the trial runs. A policy decides, and does not write.
+    - `trial.conclusion` after the run: `interrupted`, on Ctrl-C before the verdict.
     - Nothing else: metrics, verification, evidence and observers read it.
 
     `prolonged_for`, `extended_for`: why the warm-up was prolonged and the span extended, once for each time.
@@ -56,38 +56,10 @@ class TrialRecord:
         self.spans, self.interim_analyses = self.spans.longer(more_us), self.interim_analyses + 1
         self.extended_for = (*self.extended_for, undecided)
 
-    def end_plan(self, end_us: int) -> None:
-        """The plan ends here."""
-        self.spans = self.spans.ending(end_us)
-
-    def stop_early(self, reason: str) -> None:
-        """The policy ended the trial."""
-        self.early_stop = reason
-
-    def fail_engine(self, reason: str, disk_full: bool, rejected: bool = False) -> None:
-        """The engine failed."""
-        self.engine_failed, self.engine_disk_full, self.engine_rejected = reason, disk_full, rejected
-
     def fail_driver(self, reason: str, disk_full: bool) -> None:
         """The driver failed. The first reason stays."""
         self.driver_failed = self.driver_failed or reason
         self.disk_full = self.disk_full or disk_full
-
-    def fail_by_limit(self, reason: str) -> None:
-        """A limit of this environment ended a process, which says nothing about the engine or the driver."""
-        self.driver_failed, self.limit_reached = reason, True
-
-    def interrupt(self) -> None:
-        """A person stopped the trial with Ctrl-C."""
-        self.interrupted = True
-
-    def mark_drained(self) -> None:
-        """Everything offered was committed, and the last windows closed."""
-        self.drained = True
-
-    def close(self, now_us: int) -> None:
-        """The trial has ended: later results are late."""
-        self.deadline_us = now_us
 
     @property
     def engine_unobserved(self) -> bool:

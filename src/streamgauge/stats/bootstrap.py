@@ -34,8 +34,6 @@ from streamgauge.core.arrays import Floats
 REPLICATES = 1000
 _BLOCK_FACTOR = 2.0
 _BLOCKS_MIN = 4
-_LINE, _RATIO = 2, 1
-"""Fitted parameters: of a line, intercept and slope."""
 _ESTIMATED_BLOCK_FROM = 16
 """With fewer points a block length cannot be estimated, so the textbook interval applies."""
 
@@ -77,8 +75,7 @@ def slope_interval(
     weights = centred / (centred @ centred)
     estimate = float(weights @ observed)
     residuals = observed - observed.mean() - estimate * centred
-    half = _half_width(residuals, weights, confidence, block)
-    return Interval(estimate, estimate - half, estimate + half)
+    return _interval(estimate, residuals, weights, confidence, block, 2)
 
 
 def independent_slope_interval(times_s: ArrayLike, values: ArrayLike, confidence: float = 0.95) -> Interval:
@@ -102,8 +99,7 @@ def ratio_interval(numerators: ArrayLike, denominators: ArrayLike, confidence: f
         return _UNKNOWN
     estimate = float(above.sum()) / whole
     residuals, weights = above - estimate * below, np.full(above.size, 1 / whole)
-    half = _half_width(residuals, weights, confidence, None, _RATIO)
-    return Interval(estimate, estimate - half, estimate + half)
+    return _interval(estimate, residuals, weights, confidence, None, 1)
 
 
 def fitted_interval(design: ArrayLike, values: ArrayLike, at: ArrayLike, confidence: float = 0.95) -> Interval:
@@ -118,8 +114,7 @@ def fitted_interval(design: ArrayLike, values: ArrayLike, at: ArrayLike, confide
     inverse = np.linalg.pinv(columns)
     weights = np.asarray(at, dtype=np.float64) @ inverse
     estimate, residuals = float(weights @ observed), observed - columns @ (inverse @ observed)
-    half = _half_width(residuals, weights, confidence, None, parameters)
-    return Interval(estimate, estimate - half, estimate + half)
+    return _interval(estimate, residuals, weights, confidence, None, parameters)
 
 
 def block_length(residuals: Floats) -> int:
@@ -143,13 +138,14 @@ def _finite(values: ArrayLike, name: str) -> Floats:
     return array
 
 
-def _half_width(
-    residuals: Floats,
-    weights: Floats,
-    confidence: float,
-    block: int | None,
-    parameters: int = _LINE,
-) -> float:
+def _interval(
+    estimate: float, residuals: Floats, weights: Floats, confidence: float, block: int | None, parameters: int
+) -> Interval:
+    half = _half_width(residuals, weights, confidence, block, parameters)
+    return Interval(estimate, estimate - half, estimate + half)
+
+
+def _half_width(residuals: Floats, weights: Floats, confidence: float, block: int | None, parameters: int) -> float:
     """Half the interval of `weights @ values`: the wider of block bootstrap and independence."""
     freedom = residuals.size - parameters
     error = math.sqrt(float(residuals @ residuals) / freedom * float(weights @ weights))

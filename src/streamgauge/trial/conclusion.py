@@ -73,7 +73,7 @@ def engine_report(testbed: TestBed, record: TrialRecord) -> EngineReport:
         counts = engine.operator_row_counts(EVIDENCE_S)
         return EngineReport(progress, counts, engine.series(EVIDENCE_S) if isinstance(engine, ReportsSeries) else [])
     except KeyboardInterrupt:
-        record.interrupt()
+        record.interrupted = True
         return EngineReport(progress)
 
 
@@ -114,14 +114,14 @@ def conclude(
     if record.interrupted:
         return result_of_interrupted(resolved, folder, trial, record, base)
     if not trial.verifies(record):
-        evidence = collect_evidence(resolved, record, trial.rate_per_s, None, None)
+        evidence = collect_evidence(resolved, record, trial.rate_per_s)
         return _concluded(folder, record, base, evidence, latency=Latencies(notes=(NOT_READ,)))
     try:
         verified = _verified_in_steps(resolved, testbed, observe, folder, trial, record)
     except (KeyboardInterrupt, RuntimeError, *JOB_ERRORS, *RESOURCE_ERRORS) as error:
         stopped = isinstance(error, RuntimeError) and _QUERY_STOPPED in str(error)
         if stopped or isinstance(error, (KeyboardInterrupt, duckdb.InterruptException)):
-            record.interrupt()
+            record.interrupted = True
             return result_of_interrupted(resolved, folder, trial, record, base)
         if not isinstance(error, (*JOB_ERRORS, *RESOURCE_ERRORS)):
             raise
@@ -162,7 +162,7 @@ def _judge_answers(
     """The verdict on a trial with its verification."""
     folder.write_verification(verified.verification)
     slowest = verified.slowest.latencies
-    evidence = collect_evidence(resolved, record, rate_per_s, verified, slowest.latencies)
+    evidence = collect_evidence(resolved, record, rate_per_s, verified)
     folder.write_series(time_series.series_table(record, slowest.seconds))
     folder.write_hlog(time_series.hlog_text(verified.latencies, record.spans))
     return _concluded(
@@ -190,14 +190,13 @@ def _with_appends(testbed: TestBed, record: TrialRecord, base: Result) -> Result
     if record.ended_early or base.driver is None:
         return base
     try:
-        latency = resources.append_latency(
-            testbed.append_latencies_us(record.spans.measured_from_us, record.measured_until)
-        )
+        appended = testbed.append_latencies_us(record.spans.measured_from_us, record.measured_until)
     except DriverError as error:
         return base.warned(*cautions([Remark(WarningCode.BROKER_TIMES_UNKNOWN, {"reason": error})]))
     except KeyboardInterrupt:
-        record.interrupt()
+        record.interrupted = True
         return base
+    latency = resources.delay_percentiles(appended)
     return base.model_copy(update={"driver": base.driver.model_copy(update={"append_latency_us": latency})})
 
 
@@ -215,7 +214,7 @@ def _without_answers(
     verification = Verification(
         judged=False, independent=False, reference="", sentence=f"the answers could not be judged: {reason}"
     )
-    evidence = collect_evidence(resolved, record, rate_per_s, None, None)
+    evidence = collect_evidence(resolved, record, rate_per_s)
     evidence = replace(evidence, verification=verification, answers_disk_full=is_full(error))
     folder.write_verification(verification)
     latency = Latencies(notes=(NOT_JUDGED,))

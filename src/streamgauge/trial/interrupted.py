@@ -8,9 +8,9 @@ it and there is time left. The result says what was left out.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -49,21 +49,6 @@ RESOURCE_ERRORS = (OSError, MemoryError)
 """Too little disk or memory to read or verify results. Other figures stay valid."""
 
 
-class Budget:
-    """Seconds that run out."""
-
-    def __init__(self, seconds: float, now_s: Callable[[], float] = time.monotonic) -> None:
-        self._now_s = now_s
-        self._until_s = now_s() + seconds
-
-    def spent(self) -> bool:
-        return self._now_s() >= self._until_s
-
-    def share(self, of: int) -> Budget:
-        """One of `of` equal parts of the remaining time."""
-        return Budget((self._until_s - self._now_s()) / of, self._now_s)
-
-
 def reason_of(error: BaseException) -> str:
     """Why results could not be read, stored or verified, in one line."""
     return full_disk() if is_full(error) else (str(error) or type(error).__name__).splitlines()[0]
@@ -78,7 +63,7 @@ def result_of_interrupted(
     """
     span_began = record.offered_until() > record.spans.measured_from_us
     latency = Latencies(notes=(NOT_COUNTED if span_began else NOT_BEGUN,))
-    verdict = in_words(judge(collect_evidence(resolved, record, trial.rate_per_s, None, None)))
+    verdict = in_words(judge(collect_evidence(resolved, record, trial.rate_per_s)))
     result = base.model_copy(update={"verdict": verdict, "latency": latency})
     folder.write_result(result)
     if span_began:
@@ -92,7 +77,7 @@ def _with_unverified_latencies(
 ) -> Result:
     """Adds unverified latencies and writes them to the folder."""
     keep_in = folder if trial.keep_results else None
-    partial, warnings = latencies_without_verification(resolved, record, keep_in, Budget(BUDGET_S))
+    partial, warnings = latencies_without_verification(resolved, record, keep_in, time.monotonic() + BUDGET_S)
     slowest = partial.slowest.latencies
     result = result.warned(*cautions(warnings))
     result = result.model_copy(update={
@@ -107,7 +92,7 @@ def _with_unverified_latencies(
 
 
 def latencies_without_verification(
-    resolved: ResolvedExperiment, record: TrialRecord, keep_in: RunFolder | None, budget: Budget
+    resolved: ResolvedExperiment, record: TrialRecord, keep_in: RunFolder | None, until_s: float
 ) -> tuple[VerificationResult, tuple[Remark, ...]]:
     """(latencies of the results in the measured span, warnings that name requested work that was left out).
 
@@ -118,12 +103,15 @@ def latencies_without_verification(
     parts = [
         (one, replace(record, trial_log=record.trial_log.of_sink(one.flow.sink.name))) for one in resolved.by_sink()
     ]
-    sinks = tuple(_counted(*part, budget.share(len(parts) - place)) for place, part in enumerate(parts))
-    verified = VerificationResult(_nothing_compared(record), sinks)
+    sinks = []
+    for place, part in enumerate(parts):
+        now_s = time.monotonic()
+        sinks.append(_counted(*part, now_s + (until_s - now_s) / (len(parts) - place)))
+    verified = VerificationResult(_nothing_compared(record), tuple(sinks))
     if keep_in is None:
         return verified, ()
     reasons = [
-        _not_stored(of_sink, keep_in.path / results_file(one.flow.sink.name, len(parts) > 1), budget)
+        _not_stored(of_sink, keep_in.path / results_file(one.flow.sink.name, len(parts) > 1), until_s)
         for one, of_sink in parts
     ]
     return verified, tuple(
@@ -138,16 +126,34 @@ def _nothing_compared(record: TrialRecord) -> Verification:
     )  # fmt: skip
 
 
-def _counted(resolved: ResolvedExperiment, record: TrialRecord, budget: Budget) -> SinkDiff:
+def _counted(resolved: ResolvedExperiment, record: TrialRecord, until_s: float) -> SinkDiff:
     """One sink's latencies; `record` has only its commits. If its results cannot be counted, a note says why."""
     commits, span = record.trial_log.commits, (record.spans.measured_from_us, record.spans.measured_to_us)
-    counting = _Counting(ReceivedResults(record, since_us=record.spans.measured_from_us), budget)
+    received = ReceivedResults(record, since_us=record.spans.measured_from_us)
+    rows, is_cut = 0, False
+
+    def batches_in_time() -> Iterator[pa.RecordBatch]:
+        nonlocal rows, is_cut
+        for batch in received.batches():
+            is_cut = time.monotonic() >= until_s
+            if is_cut:
+                return
+            rows += batch.num_rows
+            yield batch
+
     try:
         if resolved.workload.declares_truth:
-            rule = user_job_truth.rule_of(resolved, record, counting.received)
+            rule = user_job_truth.rule_of(resolved, record, received)
         else:
             rule = rule_of(resolved, record)
-        found = counting.noted(sink_latencies(counting.batches(), rule, span))
+        found = sink_latencies(batches_in_time(), rule, span)
+        of = f"the first {format_count(rows)} of {format_count(received.rows)} results"
+        cut = [f"counted: {of} that came after the warm-up, as there was no time for more"] if is_cut else []
+        if found.effective_count:
+            notes = (UNVERIFIED, *cut, *found.latencies.notes)
+            found = found._replace(latencies=found.latencies.model_copy(update={"notes": notes}))
+        else:
+            found = _nothing(*(cut or [NONE_CAME]))
     except (ValueError, *RESOURCE_ERRORS) as error:
         found = _nothing(f"not counted: {reason_of(error)}")
     query = next((commit.query for commit in commits), "")
@@ -156,43 +162,16 @@ def _counted(resolved: ResolvedExperiment, record: TrialRecord, budget: Budget) 
     )
 
 
-@dataclass
-class _Counting:
-    """Counts the results that may lie in the span, until the budget is spent."""
-
-    received: ReceivedResults
-    budget: Budget
-    rows: int = 0
-    cut: bool = False
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        for batch in self.received.batches():
-            if self.budget.spent():
-                self.cut = True
-                return
-            self.rows += batch.num_rows
-            yield batch
-
-    def noted(self, found: SinkLatencies) -> SinkLatencies:
-        """The latencies with what a reader must know of the counting."""
-        of = f"the first {format_count(self.rows)} of {format_count(self.received.rows)} results"
-        cut = [f"counted: {of} that came after the warm-up, as there was no time for more"] if self.cut else []
-        if not found.effective_count:
-            return _nothing(*(cut or [NONE_CAME]))
-        notes = (UNVERIFIED, *cut, *found.latencies.notes)
-        return found._replace(latencies=found.latencies.model_copy(update={"notes": notes}))
-
-
 def _nothing(*notes: str) -> SinkLatencies:
     """Latencies without figures, with the reasons."""
     return sink_latencies((), LatencyRule("row"), (0, 0))._replace(latencies=Latencies(notes=notes))
 
 
-def _not_stored(record: TrialRecord, path: Path, budget: Budget) -> str:
+def _not_stored(record: TrialRecord, path: Path, until_s: float) -> str:
     """Stores one sink's results of the whole trial at `path`, if any came. Returns why it could not, or ""."""
     received = ReceivedResults(record)
     try:
-        stored = received.empty or (not budget.spent() and write_results(received, path, budget.spent))
+        stored = received.empty or write_results(received, path, lambda: time.monotonic() >= until_s)
     except RESOURCE_ERRORS as error:
         return reason_of(error)
     return "" if stored else NO_TIME

@@ -154,7 +154,7 @@ class PhaseRunner:
         except DriverError as error:
             record.fail_driver(str(error), is_full(error))
         except KeyboardInterrupt:
-            record.interrupt()
+            record.interrupted = True
             # Halt and verdict take seconds; a second Ctrl-C in this time must not escape here.
             with suppress(KeyboardInterrupt):
                 self._show()
@@ -179,7 +179,7 @@ class PhaseRunner:
     def _tail(self) -> None:
         """Announces the plan's end only now, because the load must not stop while an extension is decided."""
         if self._policy.hold_us:
-            self.record.end_plan(self._testbed.clock.now_us() + SETTLE_US)
+            self.record.spans = self.record.spans.ending(self._testbed.clock.now_us() + SETTLE_US)
             self._testbed.extend(self.record.spans.end_us)
         self._observe(PhaseBegan("tail"))
         self._run_until(lambda: self.record.spans.end_us)
@@ -192,7 +192,7 @@ class PhaseRunner:
 
     def _end_if(self, reason: str | None) -> None:
         if reason is not None:
-            self.record.stop_early(reason)
+            self.record.early_stop = reason
             raise EndTrial
 
     def _poll(self) -> None:
@@ -241,7 +241,13 @@ class PhaseRunner:
             reached_us, offered_us = (last.to_us, last.published_us) if last else (spans.start_us, 0)
             since_us = max(min(reached_us + self._chunk_us, spans.end_us), offered_us, unexcused_us)
             if reached_us < spans.end_us and asked_us - since_us >= patience_us:
-                raise DriverError(silence(partition, since_us - spans.start_us))
+                raise DriverError(
+                    f"the driver offered nothing to partition {partition} since"
+                    f" {(since_us - spans.start_us) / US:.1f} s after the start, although its events were due and it"
+                    " had no reason to wait. Read the generator's log beside the engine's. If that is empty, the"
+                    " generator had too little CPU, or reads events from a file that is slow to read; if neither is"
+                    " so, this is a defect of streamgauge: report it with this folder"
+                )
 
     def _check_engine(self) -> None:
         if time.monotonic() < self._status_due:
@@ -250,7 +256,8 @@ class PhaseRunner:
         status = self._testbed.engine_status()
         if not status.alive:
             self._testbed.require_all_topics()  # a deleted topic is not the engine's failure
-            self.record.fail_engine(status.reason or "the engine ended", status.disk_full, status.rejected)
+            self.record.engine_failed = status.reason or "the engine ended"
+            self.record.engine_disk_full, self.record.engine_rejected = status.disk_full, status.rejected
             raise EndTrial
         self._busy_us |= dict.fromkeys(status.busy, self._testbed.clock.now_us())
 
@@ -262,7 +269,7 @@ class PhaseRunner:
             self._poll()
             all_committed = self.record.trial_log.committed_until() >= self.record.spans.end_us
             if all_committed and self._windows_closed() and self._results_had_time():
-                self.record.mark_drained()
+                self.record.drained = True
 
     def _results_had_time(self) -> bool:
         """Whether results of the span's last events would be here, if hardly later than the latest ones that came.
@@ -291,36 +298,25 @@ class PhaseRunner:
         arrived_us = [commit.committed_us for commit in trial_log.commits if commit.batch == last]
         now_us = self._testbed.clock.now_us()
         waited_us = now_us - max(*arrived_us, self._busy_us.get(query, 0)) if arrived_us else 0
-        return waited_us >= self._patience_us(trial_log) or any(commit.batch > last for commit in trial_log.commits)
-
-    def _patience_us(self, trial_log: TrialLog) -> float:
-        """How long to wait for the closing batch: at least as long as the query's longest batch so far."""
         commits_us = sorted({commit.committed_us for commit in trial_log.commits})
+        # As long as the query's longest batch so far, at least.
         longest_us = max((later - earlier for earlier, later in pairwise(commits_us)), default=0)
-        return max(CLOSING_US + CLOSING_INTERVALS * self._policy.interval_s * US, longest_us)
+        patience_us = max(CLOSING_US + CLOSING_INTERVALS * self._policy.interval_s * US, longest_us)
+        return waited_us >= patience_us or any(commit.batch > last for commit in trial_log.commits)
 
     def _wind_up(self) -> None:
         try:
             self._testbed.halt()
             poll(self._testbed, self.record.trial_log)
         except KeyboardInterrupt:
-            self.record.interrupt()
+            self.record.interrupted = True
         except DriverError as error:
             self.record.fail_driver(str(error), is_full(error))
         if limit := self._limits.reached(self.record.driver_failed or self.record.engine_failed):
-            self.record.fail_by_limit(limit)
+            # It says nothing about the engine or the driver.
+            self.record.driver_failed, self.record.limit_reached = limit, True
         # After the last poll, whose results came in time.
-        self.record.close(self._testbed.clock.now_us())
-
-
-def silence(partition: int, since_us: int) -> str:
-    """The sentence for a generator that offers nothing since then, microseconds after the trial's start."""
-    return (
-        f"the driver offered nothing to partition {partition} since {since_us / US:.1f} s after the start, although "
-        "its events were due and it had no reason to wait. Read the generator's log beside the engine's. If that is "
-        "empty, the generator had too little CPU, or reads events from a file that is slow to read; if neither is "
-        "so, this is a defect of streamgauge: report it with this folder"
-    )
+        self.record.deadline_us = self._testbed.clock.now_us()
 
 
 def poll(testbed: TestBed, trial_log: TrialLog) -> Tick:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from operator import attrgetter
 
 import numpy as np
 
@@ -94,18 +94,18 @@ def _gets_faster(trial_log: TrialLog, until: int) -> bool:
 
     A JVM compiles for minutes. A rising rate makes the share grow, so it hides nothing.
     """
-    times, shares = trial_log.work_shares()
-    recent = shares[(times >= until - FASTER_US) & (times < until)]
+    batches = [one for _, one in trial_log.running.firsts() if until - FASTER_US <= one.read_us < until]
+    recent = np.array([
+        (one.committed_us - one.read_us) / (one.end_us - one.from_us)
+        for one in sorted(batches, key=attrgetter("read_us"))
+        if one.committed_us and one.end_us > one.from_us
+    ])  # fmt: skip
     half = recent.size // 2
     if half < FASTER_BATCHES_MIN:
         return False
     earlier, later = recent[:half], recent[half:]
-    noise = float(np.hypot(_error(earlier), _error(later)))
+    noise = math.sqrt(sum(part.var(ddof=1) / part.size for part in (earlier, later)))
     return float(earlier.mean() - later.mean()) > max(FASTER_SHARE * float(earlier.mean()), FASTER_ERRORS * noise)
-
-
-def _error(values: Any) -> float:
-    return float(values.std(ddof=1)) / math.sqrt(values.size)
 
 
 def _falls(trial_log: TrialLog, until: int) -> bool:
@@ -122,9 +122,7 @@ def undecided_checks(
     """At the end of the span: the undecided checks and limits that a span `longest` times as long may decide."""
     # The closed windows are not counted yet: those that were due are the maximum.
     span_us = record.spans.measured_to_us - record.spans.measured_from_us
-    evidence = replace(
-        collect_evidence(resolved, record, rate_per_s, None, None), windows_closed=resolved.windows_due(span_us)
-    )
+    evidence = replace(collect_evidence(resolved, record, rate_per_s), windows_closed=resolved.windows_due(span_us))
     verdict = judge(evidence)
     if any(check.state in ("failed", "invalid") for check in verdict.checks if check.name != "answers"):
         return ()
@@ -179,7 +177,7 @@ def infeasible_trend(resolved: ResolvedExperiment, record: TrialRecord, rate_per
 
     No answers can make such a trial sustained.
     """
-    checks = judge(collect_evidence(resolved, record, rate_per_s, None, None)).checks
+    checks = judge(collect_evidence(resolved, record, rate_per_s)).checks
     trends = [one for one in checks if one.name in TRENDS[:2] and one.state in ("failed", "undecided")]
     return min(trends, key=lambda check: check.state != "failed", default=None)
 

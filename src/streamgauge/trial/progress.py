@@ -11,6 +11,7 @@ from itertools import takewhile
 from streamgauge.core.clock import US, repeated
 from streamgauge.core.formatting import format_rate
 from streamgauge.core.trial import TrialSnapshot
+from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.rates_and_backlog import backlog_events
 from streamgauge.metrics.records import Log
 from streamgauge.metrics.trial_record import TrialRecord
@@ -52,7 +53,7 @@ def show_one_of_several(show: Show, which: str, snapshot: TrialSnapshot) -> None
 
 def snapshot(record: TrialRecord, now_us: int, phase: str) -> TrialSnapshot:
     """A snapshot of a trial in `phase`, with the figures of the last five seconds."""
-    trial_log, spans = record.trial_log, record.spans
+    trial_log, spans, running = record.trial_log, record.spans, record.trial_log.running
     since = max(spans.start_us, now_us - 5 * US)
     seconds = max(0.5, (now_us - since) / US)
     commits = takewhile(lambda c: c.committed_us >= since, reversed(trial_log.commits))
@@ -63,7 +64,7 @@ def snapshot(record: TrialRecord, now_us: int, phase: str) -> TrialSnapshot:
         elapsed_s=max(0.0, (now - spans.start_us) / US),
         planned_s=(spans.end_us - spans.start_us) / US,
         offered_per_s=sum(_offered_per_s(log, spans.start_us, since, now) for log in trial_log.chunks),
-        ingested_per_s=trial_log.ingested_since(since) / seconds,
+        ingested_per_s=int(running.delivered_by(FAR_FUTURE_US) - running.delivered_by(since)) / seconds,
         backlog_events=int(backlog_events(record, now_us)),
         event_time_p50_us=max(latencies, default=None),
         note=_note(record, now_us),
@@ -91,24 +92,18 @@ def _note(record: TrialRecord, now_us: int) -> str:
     """Why a trial takes longer than planned, or to which rate it still rises."""
     if record.interrupted:
         return "stopping; the measurements are kept"
-    notes = []
+    plan, from_us, notes = record.trial_log.plan, record.spans.measured_from_us, []
+    target = plan.profile.rate_at((from_us - plan.start_us) / US)
+    rate = plan.profile.rate_at(max(0.0, (now_us - plan.start_us) / US))
     if record.prolonged_us:
         notes.append(f"warm-up {record.prolonged_us / US:.0f} s longer, because {record.prolonged_for[-1]}")
     if record.interim_analyses > 1:
         undecided = record.extended_for[-1]
         notes.append(f"extended, because {undecided} {'were' if ' and ' in undecided else 'was'} undecided")
-    elif rising := _rising(record, now_us):
-        notes.append(rising)
+    elif now_us < from_us and rate < target:
+        # Without the target rate the generators would seem to fail.
+        notes.append(f"rising to {format_rate(target, 'events/s')}")
     return "; ".join(notes)
-
-
-def _rising(record: TrialRecord, now_us: int) -> str:
-    """The target rate while the warm-up's rate rises. Without it the generators would seem to fail."""
-    plan = record.trial_log.plan
-    full = plan.profile.rate_at((record.spans.measured_from_us - plan.start_us) / US)
-    now = plan.profile.rate_at(max(0.0, (now_us - plan.start_us) / US))
-    in_warmup = now_us < record.spans.measured_from_us
-    return f"rising to {format_rate(full, 'events/s')}" if in_warmup and now < full else ""
 
 
 def report_start_progress(observe: Observer, note: str, stage: Callable[[], str]) -> AbstractContextManager[None]:

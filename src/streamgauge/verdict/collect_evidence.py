@@ -15,7 +15,6 @@ from streamgauge.metrics.histogram import Histogram
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord, within
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, longest_slide_us
-from streamgauge.results.latency import Latencies
 from streamgauge.verdict.driver_check import SCHEDULE_DELAY_US_MAX
 from streamgauge.verdict.evidence import Evidence, Samples, Work
 from streamgauge.verification.sink_comparison import VerificationResult
@@ -31,19 +30,11 @@ Pair = tuple[Any, Any]
 
 
 def collect_evidence(
-    resolved: ResolvedExperiment,
-    record: TrialRecord,
-    rate_per_s: float,
-    verified: VerificationResult | None,
-    latencies: Latencies | None,
+    resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: float, verified: VerificationResult | None = None
 ) -> Evidence:
-    """The evidence of a trial. Without `verified` the answers are not judged."""
+    """The evidence of a trial. Without `verified` the answers are not judged, and no limit on latencies is."""
     evidence = _of_record(resolved, record, rate_per_s)
-    if verified is not None:
-        evidence = _with_answers(evidence, resolved, record, verified)
-    if latencies is not None:
-        evidence = replace(evidence, latencies=latencies, levels=resolved.limits)
-    return evidence
+    return evidence if verified is None else _with_answers(evidence, resolved, record, verified)
 
 
 def _of_record(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: float) -> Evidence:
@@ -52,8 +43,8 @@ def _of_record(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: fl
     planned, offered = _offered_in_time(record)
     backlogs = backlogs_of(record)
     bound_s, cut = resolved.bound_s(rate_per_s)
-    user_job = not resolved.workload.operators_known
-    evidence = Evidence(
+    user_job, steady = not resolved.workload.operators_known, resolved.experiment.load.profile == "constant"
+    return Evidence(
         planned_per_s=planned.astype(float),
         offered_per_s=offered.astype(float),
         schedule_delay_us_p99=resources.schedule_delay(record).p99,
@@ -68,8 +59,14 @@ def _of_record(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: fl
         sut_unobserved=record.engine_unobserved,
         backlog=backlogs,
         output_lag=_output_lags(record),
+        # Where the rate varies, more load makes longer batches, and their length is part of the lag.
+        output_lag_at_commits=tuple(
+            samples_of(within(part.output_lags(), record.spans), about)
+            for part, about in _queries(record)
+            if steady and part.sinks and part.output_lags_at_reads() is not None
+        ),
         work=_work(record, resolved),
-        steady=resolved.experiment.load.profile == "constant",
+        steady=steady,
         interval_s=resolved.interval_s,
         output_delay_s=min((float(np.median(lags)) for _, lags in _at_commits(record) if lags.size), default=0.0),
         backlog_max_s=max(float(each.value.max(initial=0.0)) for each in backlogs),
@@ -82,6 +79,8 @@ def _of_record(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: fl
         batches=batches_between(trial_log, from_us, record.spans.measured_to_us),
         ingested_share=ingested_share(record, max(resolved.interval_s, resolved.unseen_s)),
         batches_ever=batches_between(trial_log, record.spans.start_us, FAR_FUTURE_US),
+        # A user job may end a read early, for example by `limit`. After the span an engine may be stopped.
+        aborted_reads=0 if user_job else sum(from_us <= when < until_us for when in trial_log.aborted_us),
         retried_tasks=trial_log.retried_tasks(from_us, until_us, as_a_rule=user_job),
         draining_at_start=draining_at_start(record),
         interrupted=record.interrupted,
@@ -94,34 +93,28 @@ def _of_record(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: fl
         background_share=interference.background_share(record),
         background_burst_share=interference.background_burst_share(record),
     )
-    if evidence.steady:
-        # More load makes longer batches, and their length is part of the lag.
-        evidence = replace(evidence, output_lag_at_commits=_lags_at_commits(record))
-    if not user_job:
-        # A user job may end a read early, for example by `limit`.
-        evidence = replace(evidence, aborted_reads=trial_log.aborted_between(from_us, until_us))
-    return evidence
 
 
 def _with_answers(
     evidence: Evidence, resolved: ResolvedExperiment, record: TrialRecord, verified: VerificationResult
 ) -> Evidence:
     """The evidence with what the verification of the answers shows."""
-    evidence = replace(
+    of_sinks = (sink.latencies.seconds for sink in verified.sinks)
+    # Whether every result carries the delivery time of its last event.
+    from_delivery = all(_count(seconds.processing_time) >= _count(seconds.event_time) for seconds in of_sinks)
+    return replace(
         evidence,
         verification=verified.verification,
         windows_closed=verified.windows_closed,
         window_gap_s=verified.window_gap_us / US,
         sinks=verified.results,
         negative_latencies=verified.negatives,
+        latency=_latencies(verified, record, from_delivery) if evidence.steady else (),
+        latency_drift_s=0.0 if from_delivery else _commit_gap_s(record),
+        silent_sinks=() if resolved.engine.has_batch_ids else _silent_sinks(record, verified),
+        latencies=verified.slowest.latencies.latencies,
+        levels=resolved.limits,
     )
-    if evidence.steady:
-        evidence = replace(evidence, latency=_latencies(verified, record))
-    if not _has_delivery_times(verified):
-        evidence = replace(evidence, latency_drift_s=_commit_gap_s(record))
-    if not resolved.engine.has_batch_ids:
-        evidence = replace(evidence, silent_sinks=_silent_sinks(record, verified))
-    return evidence
 
 
 def ingested_share(record: TrialRecord, interval_s: float) -> float:
@@ -141,7 +134,7 @@ def ingested_share(record: TrialRecord, interval_s: float) -> float:
 def backlogs_of(record: TrialRecord) -> tuple[Samples, ...]:
     """The backlog of every query, in seconds of event time: each reads at its own pace."""
     backlogs = [samples_of(_with_open_backlog(part, record), about) for part, about in _queries(record)]
-    return tuple(backlogs) or (Samples.from_values([], []),)
+    return tuple(backlogs) or (Samples(np.zeros(0), np.zeros(0)),)
 
 
 def _queries(record: TrialRecord) -> list[tuple[TrialLog, str]]:
@@ -194,15 +187,6 @@ def _output_lags(record: TrialRecord) -> tuple[Samples, ...]:
     return tuple(lags) + tuple(Samples(np.zeros(0), np.zeros(0), sink if several else "") for sink in silent)
 
 
-def _lags_at_commits(record: TrialRecord) -> tuple[Samples, ...]:
-    """The output lag at commits of every query whose lag is otherwise sampled at deliveries."""
-    return tuple(
-        samples_of(within(part.output_lags(), record.spans), about)
-        for part, about in _queries(record)
-        if part.sinks and part.output_lags_at_reads() is not None
-    )
-
-
 def _work(record: TrialRecord, resolved: ResolvedExperiment) -> tuple[Work, ...]:
     """The batches of every query that reads on only after a commit."""
     return tuple(
@@ -225,15 +209,29 @@ def busy_share(resolved: ResolvedExperiment, record: TrialRecord) -> float | Non
 def _work_of(trial_log: TrialLog, record: TrialRecord, resolved: ResolvedExperiment, about: str) -> Work:
     """The batches that end in the span.
 
+    A batch covers the event time since the end of the one before. It is busy from its end in event time to its commit,
+    which the driver sees without the engine's help. So the time before its first read counts, and so does the age of
+    events that the batch left waiting. A batch without reads is busy since the commit before it, and covers nothing.
+
     An engine that stopped commits no batch. So if more event time is uncommitted at the end than just before any
     commit, that time counts as the last batch's. An engine that does not wait for its interval may go on working after
     a commit. So the time until the next batch counts as busy if that batch came late.
     """
-    slide_us = longest_slide_us(resolved.flow) or 0
-    work = trial_log.batch_work(slide_us)
-    late = np.append(work.covered_s[1:] > LATE_INTERVALS * resolved.interval_s, False)[: work.covered_s.size]
-    figures = np.array([work.busy_s + late * work.after_s, work.covered_s, work.slides])
-    ends, (busy_s, covered_s, closed) = within((work.end_us, figures), record.spans)
+    slide_us, running = longest_slide_us(resolved.flow) or 0, trial_log.running
+    committed = sorted((key, batch) for key, batch in running.batches.items() if batch.committed_us)
+    rows, end_us, last_us = [], trial_log.plan.start_us, trial_log.plan.start_us
+    for key, batch in committed:
+        before_us, end_us = end_us, max(end_us, running.reached_by(key)) if batch.read_us else end_us
+        since_us = end_us if batch.read_us else last_us
+        rows.append((end_us, batch.committed_us - since_us, end_us - before_us, batch.committed_us))
+        last_us = batch.committed_us
+    batch_ends, busy, covered, commits = np.array(rows, np.int64).reshape(-1, 4).T
+    results_until = np.array([trial_log.plan.start_us, *(batch.results_until_us for _, batch in committed)])
+    slides = np.diff(np.maximum.accumulate(results_until) // slide_us) if slide_us else np.zeros(commits.size)
+    late = np.append(covered[1:] > LATE_INTERVALS * resolved.interval_s * US, False)[: covered.size]
+    until_next = np.maximum(0, np.append(batch_ends[1:], commits[-1:]) - commits)
+    figures = np.array([(busy + late * until_next) / US, covered / US, slides])
+    ends, (busy_s, covered_s, closed) = within((batch_ends, figures), record.spans)
     open_s = (_seen_until(record) - ends[-1]) / US if ends.size else 0.0
     if open_s > (covered_s + busy_s).max(initial=0.0):
         busy_s[-1] += open_s
@@ -252,23 +250,17 @@ def _at_commits(record: TrialRecord) -> Iterator[Pair]:
     return (within(part.output_lags(), record.spans) for part in record.trial_log.by_query() if part.sinks)
 
 
-def _has_delivery_times(verified: VerificationResult) -> bool:
-    """Whether every result carries the delivery time of its last event."""
-    of_sinks = (sink.latencies.seconds for sink in verified.sinks)
-    return all(_count(seconds.processing_time) >= _count(seconds.event_time) for seconds in of_sinks)
-
-
 def _count(histograms: dict[int, Histogram]) -> int:
     return sum(each.count for each in histograms.values())
 
 
-def _latencies(verified: VerificationResult, record: TrialRecord) -> tuple[Samples, ...]:
+def _latencies(verified: VerificationResult, record: TrialRecord, from_delivery: bool) -> tuple[Samples, ...]:
     """The mean latency of every sink by second of event time, without seconds with few results.
 
-    It counts from the delivery. Counted from the event it drifts: windows of 4 s and batches of 1.4 s shift by 0.2 s
-    per window, so latency grows by 4.5 % of the time until it drops by a batch.
+    It counts from the delivery if that is known. Counted from the event it drifts: windows of 4 s and batches of 1.4 s
+    shift by 0.2 s per window, so latency grows by 4.5 % of the time until it drops by a batch.
     """
-    from_delivery, samples = _has_delivery_times(verified), []
+    samples = []
     for sink in verified.sinks:
         seconds = sink.latencies.seconds
         histograms = seconds.processing_time if from_delivery else seconds.event_time
@@ -282,24 +274,19 @@ def _latencies(verified: VerificationResult, record: TrialRecord) -> tuple[Sampl
 
 
 def _offered_in_time(record: TrialRecord) -> tuple[np.ndarray, np.ndarray]:
-    """(planned, offered in time) by second of the measured span, up to the end of the driver's duty."""
-    low, until = record.spans.measured_from_us, _offering_judged_until(record)
-    if until <= low:
-        return np.zeros(0), np.zeros(0)
-    return record.trial_log.events_in_time(low, until, SCHEDULE_DELAY_US_MAX)
-
-
-def _offering_judged_until(record: TrialRecord) -> int:
-    """The end of the driver's duty to offer events.
+    """(planned, offered in time) by second of the measured span, up to the end of the driver's duty.
 
     The last chunk of a trial that ended early or still runs is not due yet. Generators that stop at a full queue are
     not late either: the SUT is the cause.
     """
-    reached, end = record.offered_until(), record.spans.measured_to_us
-    if record.trial_log.overflowed:
-        return min(end, reached)
-    due = (record.deadline_us or end) - SCHEDULE_DELAY_US_MAX - record.trial_log.running.chunk_us_max
-    return min(end, max(reached, due))
+    trial_log, low, end = record.trial_log, record.spans.measured_from_us, record.spans.measured_to_us
+    until = record.offered_until()
+    if not trial_log.overflowed:
+        due = (record.deadline_us or end) - SCHEDULE_DELAY_US_MAX - trial_log.running.chunk_us_max
+        until = max(until, due)
+    if min(until, end) <= low:
+        return np.zeros(0), np.zeros(0)
+    return trial_log.events_in_time(low, min(until, end), SCHEDULE_DELAY_US_MAX)
 
 
 def _silent_sinks(record: TrialRecord, verified: VerificationResult) -> tuple[str, ...]:

@@ -31,13 +31,16 @@ def check_driver(evidence: Evidence) -> Finding:
         code = Cause.DISK_FULL if evidence.driver_disk_full and not evidence.limit_reached else says
         failed = Condition(False, code, 1, 0, "failures", {"reason": evidence.driver_reason}, says)
         return failed.finding("driver", "invalid")
-    negative = evidence.negative_latencies
+    negative, delay = evidence.negative_latencies, evidence.schedule_delay_us_p99
+    delay_max = max(SCHEDULE_DELAY_US_MAX, DELAY_SHARE_OF_LATENCY * _least_p50(evidence))
+    stall = {"stall_s": evidence.recorder_stall_s, "span_s": evidence.span_s}
+    stalled = evidence.recorder_stall_s / evidence.span_s if evidence.span_s else 0.0
     parts = [
         Condition(negative == 0, Cause.NEGATIVE_LATENCY, negative, 0, "results"),
         _plan(evidence),
-        _schedule_delay(evidence),
+        Condition(delay <= delay_max, Cause.SCHEDULE_DELAY, delay, delay_max, "us"),
         *_busy_parts(evidence, BUSY_SHARE_MAX),
-        _standstill(evidence),
+        Condition(stalled <= STALL_SHARE_MAX, Cause.RECORDER_STALLED, stalled, STALL_SHARE_MAX, "share of time", stall),
     ]
     wait_us = evidence.core_wait_us
     if not math.isnan(wait_us):
@@ -54,12 +57,6 @@ def _plan(evidence: Evidence) -> Condition:
         raise ValueError("no second of the plan was recorded")
     share = float((offered[loaded] / planned[loaded]).min())
     return Condition(share >= PLAN_SHARE_MIN, Cause.PLAN_NOT_KEPT, share, PLAN_SHARE_MIN, "share of plan")
-
-
-def _schedule_delay(evidence: Evidence) -> Condition:
-    limit = max(SCHEDULE_DELAY_US_MAX, DELAY_SHARE_OF_LATENCY * _least_p50(evidence))
-    delay = evidence.schedule_delay_us_p99
-    return Condition(delay <= limit, Cause.SCHEDULE_DELAY, delay, limit, "us")
 
 
 def _least_p50(evidence: Evidence) -> float:
@@ -90,11 +87,3 @@ def driver_bottleneck(evidence: Evidence) -> Finding | None:
     """The check `driver` if a slow SUT may have waited for the driver; else None."""
     parts = _busy_parts(evidence, BUSY_SHARE_MAX_IF_SLOW, if_slow=True)
     return None if all(part.holds for part in parts) else combine("driver", parts, "invalid", shown=0)
-
-
-def _standstill(evidence: Evidence) -> Condition:
-    stall_s, span_s, limit = evidence.recorder_stall_s, evidence.span_s, STALL_SHARE_MAX
-    share = stall_s / span_s if span_s else 0.0
-    return Condition(
-        share <= limit, Cause.RECORDER_STALLED, share, limit, "share of time", {"stall_s": stall_s, "span_s": span_s}
-    )

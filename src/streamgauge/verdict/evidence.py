@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from streamgauge.config.limits import BOUND_S_MIN, EXTENSIONS_MAX, ServiceLevelObjective
+from streamgauge.config.limits import EXTENSIONS_MAX, ServiceLevelObjective
 from streamgauge.core.arrays import Floats
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import SinkResult, Verification
@@ -33,10 +32,6 @@ class Samples:
     time_s: Floats
     value: Floats
     about: str = ""
-
-    @classmethod
-    def from_values(cls, time_s: Iterable[float], value: Iterable[float]) -> Samples:
-        return cls(np.asarray(list(time_s), dtype=np.float64), np.asarray(list(value), dtype=np.float64))
 
 
 @dataclass(frozen=True)
@@ -212,8 +207,3 @@ class Evidence:
     limit_reached: bool = False
     answers_disk_full: bool = False
     user_job: bool = True
-
-    @property
-    def out_of_memory(self) -> bool:
-        """Whether events in flight or retained for redelivery filled the queue, rather than waiting events."""
-        return self.memory_full_s is not None and self.memory_full_s < min(self.bound_s, BOUND_S_MIN)

@@ -39,7 +39,8 @@ def check_queue_bound(evidence: Evidence) -> Finding:
 
     if evidence.bound_cut_by_memory:
         return found("invalid", Cause.QUEUE_CUT_BY_MEMORY, bound, BOUND_S_MIN)
-    if evidence.out_of_memory:
+    if evidence.memory_full_s is not None and evidence.memory_full_s < min(bound, BOUND_S_MIN):
+        # Events in flight or retained for redelivery filled the queue, rather than waiting events.
         return found("invalid", Cause.DRIVER_MEMORY_FULL, evidence.memory_full_s, min(bound, BOUND_S_MIN))
     if not evidence.span_began and evidence.batches_ever < TREND_POINTS_MIN:
         return found("undecided", Cause.QUEUE_FULL_AT_START, None)

@@ -15,7 +15,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from streamgauge.core.arrays import Floats
 from streamgauge.metrics.interference import background_load
 from streamgauge.results.codes import Cause, Detail
 from streamgauge.results.verdict import CheckState, Finding, Judgement, Remark, VerdictValue
@@ -89,22 +88,19 @@ def judge(evidence: Evidence) -> Judgement:
         failed = evidence.driver_reason or evidence.negative_latencies or evidence.sut_rejected
         if load is not None and not failed and any(check.name == "driver" for check in deciding):
             cause = Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD
+    verification = evidence.verification
+    remarks: tuple[Remark, ...] = ()
+    if value == "sustained" and verification is not None and verification.allowed:
+        facts = {"allowed": verification.allowed, "expected": verification.expected}
+        remarks = (Remark(Detail.GUARANTEE_ALLOWS, facts),)
     return Judgement(
-        value=value, cause=cause, checks=checks, deciding=deciding, died=died, remarks=_allowed(value, evidence),
+        value=value, cause=cause, checks=checks, deciding=deciding, died=died, remarks=remarks,
         load=load, load_may_explain=load is not None and all(
             _by_slowness(check) and check.code not in _UNRELATED_TO_LOAD for check in deciding
         ),
         span_needed_s=span_needed_s(evidence) if span_too_short(evidence) else None,
         draining_at_start=evidence.draining_at_start, user_job=evidence.user_job,
     )  # fmt: skip
-
-
-def _allowed(value: VerdictValue, evidence: Evidence) -> tuple[Remark, ...]:
-    """The results of a sustained trial that differ as a promised guarantee allows."""
-    verification = evidence.verification
-    if value != "sustained" or verification is None or not verification.allowed:
-        return ()
-    return (Remark(Detail.GUARANTEE_ALLOWS, {"allowed": verification.allowed, "expected": verification.expected}),)
 
 
 _UNRELATED_TO_LOAD = (Cause.SPAN_TOO_SHORT, Cause.NEGATIVE_LATENCY, Cause.QUEUE_CUT_BY_MEMORY)
@@ -197,13 +193,7 @@ def _cannot_drain(backlog: Samples, remaining_s: float) -> bool:
     grown_s = float(np.median(backlog_s[-3:]) - np.median(backlog_s[:3]))
     if min(slope.low, later.estimate) <= BACKLOG_SLOPE_SHARE_MAX or grown_s < _GROWTH_S_MIN:
         return False
-    return grown_s > remaining_s * _drain_pace(time_s, backlog_s, later.estimate)
-
-
-def _drain_pace(time_s: Floats, backlog_s: Floats, slope: float) -> float:
-    """Seconds of backlog that the engine can drain per second: its best over five deliveries.
-
-    `slope`: the latest growth. During a stall, the pace before says nothing about catching up.
-    """
+    # What it can drain per second: its best over five deliveries. A stall shows no pace, so half the rate is assumed.
     pace = (backlog_s[:-5] - backlog_s[5:]) / np.maximum(time_s[5:] - time_s[:-5], 1e-9)
-    return max(float(pace.max()), _STALL_SLOPE if slope >= _STALL_SLOPE else 0.0)
+    assumed = _STALL_SLOPE if later.estimate >= _STALL_SLOPE else 0.0
+    return grown_s > remaining_s * max(float(pace.max()), assumed)

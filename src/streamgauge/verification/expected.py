@@ -24,7 +24,6 @@ from streamgauge.core.clock import US
 from streamgauge.core.schema import (
     EMISSION_TIME,
     EVENT_TIME,
-    LINEAGE,
     WINDOW_END,
     WINDOW_START,
     arrow_type,
@@ -33,8 +32,8 @@ from streamgauge.core.schema import (
 )
 from streamgauge.core.units import FAR_FUTURE_US, FAR_PAST_US
 from streamgauge.dataflow import graph, schema
-from streamgauge.dataflow.lineage import identity
-from streamgauge.dataflow.nodes import Flow, Node, Process, RunningAggregate, Select, Source, Where
+from streamgauge.dataflow.lineage import identity, needed_columns, with_lineage
+from streamgauge.dataflow.nodes import Distinct, Flow, Node, Process, RunningAggregate, Select, Sink, Source, Where
 from streamgauge.dataflow.reach import reach_us
 from streamgauge.diff.sql import DUE
 from streamgauge.engines.duckdb_oracle.lowering import SPAN, at_points, by_spans, lower, retained_name, span_number
@@ -44,13 +43,12 @@ from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.replay.text import quoted_path
 from streamgauge.metrics.delivery_times import IngestTimes, cuts, handed_over, ingest_times
 from streamgauge.metrics.event_latency import LatencyRule, has_matches, kind_of
-from streamgauge.metrics.inclusion_latency import inclusion_times_of
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.system.disk import Scratch
 from streamgauge.transports.registry import STAMPS
 from streamgauge.verification.received_results import ARRIVAL, BATCH, ReceivedResults, results_file
-from streamgauge.verification.regenerated_input import RegeneratedInput, Watch, counting
+from streamgauge.verification.regenerated_input import RegeneratedInput, malformed_records
 from streamgauge.verification.sink_comparison import (
     Comparison,
     DiffSpec,
@@ -64,7 +62,7 @@ from streamgauge.verification.sink_comparison import (
     of_all,
     outcome,
 )
-from streamgauge.verification.uneven_reads import compare_without_batches, depends_on_batches, expect_by_batch
+from streamgauge.verification.uneven_reads import compare_without_batches, expect_by_batch
 
 SLICE_US = 5 * US
 BY_SQL = Truth("DuckDB, by SQL made from the flow", independent=True)
@@ -82,20 +80,16 @@ def verify(
     """
     several = len(resolved.flow.sinks) > 1
     begun_s, sinks = time.monotonic(), []
-    with (
-        counting(record.trial_log.plan, resolved.malformed, _measured_until(record)) as malformed,
-        shared_plans(resolved, record, malformed.see) as shared,
-    ):
-        sharing_s = time.monotonic() - begun_s
+    with shared_plans(resolved, record) as shared:
         for sink_experiment in resolved.by_sink():
             name = sink_experiment.flow.sink.name
             results_path = results_folder.path / results_file(name, several) if results_folder else None
             of_sink = replace(record, trial_log=record.trial_log.of_sink(name))
-            sinks.append(_verify_sink(sink_experiment, of_sink, results_path, malformed.see, shared))
-        malformed_records = malformed.counts()
+            sinks.append(_verify_sink(sink_experiment, of_sink, results_path, shared))
+    malformed = malformed_records(record.trial_log.plan, resolved.malformed, _measured_until(record))
     verification = of_all(sinks, record) if several else sinks[0].verification
     return VerificationResult(
-        verification.model_copy(update={"malformed": malformed_records, "seconds": verification.seconds + sharing_s}),
+        verification.model_copy(update={"malformed": malformed, "seconds": time.monotonic() - begun_s}),
         tuple(sinks),
     )
 
@@ -104,29 +98,22 @@ def _verify_sink(
     resolved: ResolvedExperiment,
     record: TrialRecord,
     results_path: Path | None,
-    watch: Watch,
     shared: Mapping[str, str],
 ) -> SinkDiff:
     """Verifies a flow with one sink; `record` has only that sink's commits.
 
-    `watch` is called with each input batch. `shared` are relations with precomputed operator rows.
+    `shared` are relations with precomputed operator rows.
     """
     received = ReceivedResults(record)
     truth = BY_SQL if is_independent(resolved.flow) else BY_CLASSES
     with comparison(record) as compared:
-        source = RegeneratedInput(
-            record.trial_log.plan, ingest_times(record.trial_log), resolved.columns, watch, shared
-        )
+        source = RegeneratedInput(record.trial_log.plan, ingest_times(record.trial_log), resolved.columns, shared)
         compare = _compare_slices if resolved.reach_us == 0 else _compare_whole
         note = compare(resolved, record, received, source, compared) or _uneven_batches_note(resolved, record)
         noun = "windows" if WINDOW_START in identity(resolved.flow) and not has_matches(resolved.flow) else "results"
         sentence = outcome(compared.counts, record.owes_all, noun) + (note and f"; {note}")
         rule = rule_of(resolved, record)
-        inclusion_times = inclusion_times_of(record, rule.kind, resolved.columns, resolved.engine.has_batch_ids)
-        return compared.verified(
-            resolved.flow.sink.name, received, rule, truth, sentence, results_path, inclusion_times,
-            guarantee=resolved.guarantee,
-        )  # fmt: skip
+        return compared.verified(resolved, received, rule, truth, sentence, results_path, guarantee=resolved.guarantee)
 
 
 def _uneven_batches_note(resolved: ResolvedExperiment, record: TrialRecord) -> str:
@@ -197,8 +184,14 @@ def _compare_whole(
 
 
 def _by_batch(resolved: ResolvedExperiment) -> bool:
-    """Whether results are compared by what each batch had read, because its partitions end at different times."""
-    return resolved.reads_unevenly and depends_on_batches(resolved.flow)
+    """Whether results are compared by what each batch had read, because its partitions end at different times.
+
+    Then updates and the first row of each key depend on it.
+    """
+    return resolved.reads_unevenly and any(
+        isinstance(node, RunningAggregate) or (isinstance(node, Distinct) and node.window is None)
+        for node in graph.operators(resolved.flow)
+    )
 
 
 def _compare_by_batch(
@@ -309,62 +302,35 @@ def _last_in_window(plan: Plan, ingest: IngestTimes, streams: Collection[str], e
 
 
 @contextmanager
-def shared_plans(resolved: ResolvedExperiment, record: TrialRecord, watch: Watch) -> Iterator[dict[str, str]]:
-    """Name to relation of the shared operator's rows; empty without one. `watch` gets each input batch."""
+def shared_plans(resolved: ResolvedExperiment, record: TrialRecord) -> Iterator[dict[str, str]]:
+    """Name to relation of the shared operator's rows; empty without one."""
     node = shared_operator(_compared_whole(resolved))
     if node is None:
         yield {}
         return
-    source = RegeneratedInput(record.trial_log.plan, ingest_times(record.trial_log), resolved.columns, watch)
+    shared = with_lineage(Flow((Sink(node, "shared", "append"),)))
+    source = RegeneratedInput(record.trial_log.plan, ingest_times(record.trial_log), needed_columns(shared))
     with Scratch("verify") as folder:
         path = Path(folder) / "rows.parquet"
         with database() as connection:
             relations = source.registered(connection, record.spans.start_us, record.offered_until())
-            connection.sql(lower(node, relations)).write_parquet(str(path), compression="lz4_raw")
+            connection.sql(lower(shared.sink.input, relations)).write_parquet(str(path), compression="lz4_raw")
         yield {retained_name(node): f"read_parquet({quoted_path(path)})"}
 
 
 def _compared_whole(resolved: ResolvedExperiment) -> Flow:
     """The sinks that are compared in one piece; row-by-row sinks are compared in slices."""
-    pairs = zip(resolved.lineage_flow.sinks, resolved.by_sink(), strict=True)
+    pairs = zip(resolved.flow.sinks, resolved.by_sink(), strict=True)
     return Flow(tuple(sink for sink, each in pairs if each.reach_us != 0))
 
 
 def shared_operator(flow: Flow) -> Node | None:
-    """The shared row-by-row operator that saves most steps, or None."""
-    paths = [_row_wise_operators(sink.input) for sink in flow.sinks]
-    name = max((name for path in paths for name in path), key=lambda name: _saved_steps(name, paths), default=None)
-    if name is None or not _saved_steps(name, paths):
-        return None
-    return _with_all_columns([node for path in paths for node in path.get(name, ())])
-
-
-def _row_wise_operators(end: Node) -> dict[str, list[Node]]:
-    """The operators up to `end` with only row-by-row operators upstream, by name.
-
-    A sink may have the same operator twice with different lineage.
-    """
-    operators: dict[str, list[Node]] = {}
-    for node in graph.walk(end):
-        if isinstance(node, Select | Where) and all(isinstance(e, Source | Select | Where) for e in graph.walk(node)):
-            operators.setdefault(node.name, []).append(node)
-    return operators
-
-
-def _saved_steps(name: str, paths: list[dict[str, list[Node]]]) -> int:
-    """The number of operator runs that sharing saves."""
-    nodes = [path[name][0] for path in paths if name in path]
-    return (len(nodes) - 1) * len(list(graph.walk(nodes[0])))
-
-
-def _with_all_columns(nodes: list[Node]) -> Node:
-    """One operator with all columns that any sink reads."""
-    first = nodes[0]
-    if isinstance(first, Source):
-        lineage = {name for each in nodes if isinstance(each, Source) for name in each.lineage}
-        return replace(first, lineage=tuple(name for name in LINEAGE if name in lineage))
-    whole = graph.with_inputs(first, (_with_all_columns([graph.inputs(each)[0] for each in nodes]),))
-    if isinstance(whole, Select):
-        columns = dict(pair for each in nodes if isinstance(each, Select) for pair in each.columns)
-        whole = replace(whole, columns=tuple(columns.items()))
-    return whole
+    """The operator with only row-by-row operators upstream that saves most steps if sinks share its rows; or None."""
+    steps_saved: dict[Node, int] = {}
+    for node in graph.operators(flow):
+        upstream = list(graph.walk(node))
+        if isinstance(node, Select | Where) and all(isinstance(each, Source | Select | Where) for each in upstream):
+            users = sum(node in graph.walk(sink.input) for sink in flow.sinks)
+            steps_saved[node] = (users - 1) * len(upstream)
+    best = max(steps_saved, key=steps_saved.__getitem__, default=None)
+    return best if best is not None and steps_saved[best] else None

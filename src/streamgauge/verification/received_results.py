@@ -18,6 +18,7 @@ from streamgauge.metrics.trial_record import TrialRecord
 BATCH, ARRIVAL = "__batch", "__arrival"
 """Columns of `ReceivedResults.numbered`: the engine's batch that gave a result, and its number in order of arrival."""
 SETTLED_US = US
+"""The flow may filter out the very first events of a trial."""
 NEVER = 2**62
 """Greater than every batch number."""
 
@@ -33,7 +34,13 @@ class ReceivedResults:
     """
 
     def __init__(self, record: TrialRecord, since_us: int = FAR_PAST_US) -> None:
-        closing = _closing(record.trial_log) if record.earlier_trials else {}
+        trial_log, settled_us = record.trial_log, record.trial_log.plan.start_us + SETTLED_US
+        # The last batch of each query that may close windows left open by an earlier trial: the first events of this
+        # trial move the watermark past them, and the next batch closes them.
+        closing = {
+            query: _first_settled(trial_log.of_query(query), settled_us) + 1
+            for query in (trial_log.queries() if record.earlier_trials else ())
+        }
         commits = [commit for commit in record.trial_log.commits if commit.committed_us >= since_us]
         self.rows = sum(commit.rows for commit in commits)
         """All committed rows, including those of an earlier trial that `batches` skips."""
@@ -106,16 +113,6 @@ class ReceivedResults:
         times = pc.fill_null(event_times, FAR_PAST_US)
         in_trial = pc.or_(pc.is_null(event_times), pc.greater_equal(times, self._since_us[path]))
         return pc.and_(in_trial, pc.and_(pc.greater_equal(times, from_us), pc.less(times, to_us)))
-
-
-def _closing(trial_log: TrialLog) -> dict[str, int]:
-    """Query to the last of its batches that may close windows left open by an earlier trial.
-
-    The first events of this trial move the watermark past them, and the next batch closes them. This allows for one
-    second of events, because the flow may filter out the very first ones.
-    """
-    settled_us = trial_log.plan.start_us + SETTLED_US
-    return {query: _first_settled(trial_log.of_query(query), settled_us) + 1 for query in trial_log.queries()}
 
 
 def _first_settled(trial_log: TrialLog, settled_us: int) -> int:

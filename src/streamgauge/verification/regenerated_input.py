@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from streamgauge.core.schema import EVENT_TIME, INGEST_TIME
-from streamgauge.dataflow.expressions.check import Checked, checked
+from streamgauge.dataflow.expressions.check import checked
 from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.delivery_times import IngestTimes
 from streamgauge.results.run import MalformedRecords
 
 ROWS_MAX = 131_072
 """Rows of a batch. DuckDB reads one batch in one task, so smaller batches keep all cores busy."""
-
-Watch = Callable[[int, int, int, pa.RecordBatch], None]
-"""Called with each regenerated batch: stream number, partition, first sequence number, events."""
 
 
 class RegeneratedInput:
@@ -35,10 +30,9 @@ class RegeneratedInput:
         plan: Plan,
         ingest: IngestTimes | None,
         columns: dict[str, tuple[str, ...]],
-        watch: Watch | None = None,
         shared: Mapping[str, str] | None = None,
     ) -> None:
-        self._plan, self._ingest, self.columns, self.watch = plan, ingest, columns, watch
+        self._plan, self._ingest, self.columns = plan, ingest, columns
         self.shared = shared or {}
 
     def readers(self, from_us: int, to_us: int) -> dict[str, pa.RecordBatchReader]:
@@ -64,8 +58,6 @@ class RegeneratedInput:
             last = self._plan.count_before(stream, partition, to_us)
             for low in range(first, last, ROWS_MAX):
                 batch = self._make(stream, partition, low, min(last, low + ROWS_MAX))
-                if self.watch is not None:
-                    self.watch(stream, partition, low, batch)
                 yield self._with_ingest(stream, partition, low, batch)
 
     def _make(self, stream: int, partition: int, first: int, last: int) -> pa.RecordBatch:
@@ -93,62 +85,21 @@ class PlacedInput(RegeneratedInput):
         )
 
 
-@contextmanager
-def counting(plan: Plan, rules: Mapping[str, str], until_us: int) -> Iterator[MalformedCount]:
-    """Counts the records before `until_us` of each stream that has a rule."""
+def malformed_records(plan: Plan, rules: Mapping[str, str], until_us: int) -> dict[str, MalformedRecords]:
+    """The malformed records before `until_us` of each stream that has a rule. Makes the columns of the rules again."""
     import duckdb
 
-    # A separate connection, because another one may be reading the same batch.
+    conditions = {
+        stream.name: checked(rules[stream.name], stream.schema.types(), f"malformed {stream.name}")
+        for stream in plan.streams
+        if stream.name in rules
+    }
+    made = RegeneratedInput(plan, None, {name: tuple(sorted(each.columns)) for name, each in conditions.items()})
+    found = {}
     with duckdb.connect(":memory:", config={"threads": 1}) as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        yield MalformedCount(connection, plan, rules, until_us)
-
-
-class MalformedCount:
-    """Counts each record once, no matter how often it is regenerated. Pass regenerated batches to `see`."""
-
-    def __init__(self, connection: Any, plan: Plan, rules: Mapping[str, str], until_us: int) -> None:
-        self._connection, self._plan, self._texts = connection, plan, rules
-        self._rules: dict[int, Checked] = {
-            number: checked(rules[stream.name], stream.schema.types(), f"malformed {stream.name}")
-            for number, stream in enumerate(plan.streams)
-            if stream.name in rules
-        }
-        self._ends = {
-            (number, partition): plan.count_before(number, partition, until_us)
-            for number in self._rules
-            for partition in range(plan.partitions)
-        }
-        self._counted_to = dict.fromkeys(self._ends, 0)
-        self._malformed: Counter[int] = Counter()
-
-    def see(self, stream: int, partition: int, first: int, batch: pa.RecordBatch) -> None:
-        """Counts in a batch of stream number `stream` that starts at sequence number `first`.
-
-        Skips records that were already counted, batches that lack a column of the rule, and batches after a gap.
-        """
-        counted_to, end = self._counted_to.get((stream, partition), 0), self._ends.get((stream, partition), 0)
-        last = min(first + batch.num_rows, end)
-        if not first <= counted_to < last or not self._rules[stream].columns <= set(batch.schema.names):
-            return
-        records = self._connection.from_arrow(batch.slice(counted_to - first, last - counted_to))
-        ((counts,),) = records.aggregate(f"count(*) FILTER (WHERE {self._rules[stream].duckdb})").fetchall()
-        self._malformed[stream] += counts
-        self._counted_to[stream, partition] = last
-
-    def counts(self) -> dict[str, MalformedRecords]:
-        """The count of each stream with a rule. Regenerates the records that were not seen."""
-        for (stream, partition), end in self._ends.items():
-            columns = sorted(self._rules[stream].columns)
-            for low in range(self._counted_to[stream, partition], end, ROWS_MAX):
-                batch = self._plan.batch(stream, partition, low, min(low + ROWS_MAX, end), columns)
-                self.see(stream, partition, low, batch)
-        names = {stream: self._plan.streams[stream].name for stream in self._rules}
-        return {
-            name: MalformedRecords(
-                rule=self._texts[name],
-                malformed=self._malformed[stream],
-                records=sum(end for (number, _), end in self._ends.items() if number == stream),
-            )
-            for stream, name in names.items()
-        }
+        for name, reader in made.readers(plan.start_us, until_us).items():
+            counts = f"count(*) FILTER (WHERE {conditions[name].duckdb}), count(*)"
+            ((malformed, records),) = connection.from_arrow(reader).aggregate(counts).fetchall()
+            found[name] = MalformedRecords(rule=rules[name], malformed=malformed, records=records)
+    return found

@@ -23,8 +23,9 @@ from streamgauge.diff import compare as answers
 from streamgauge.diff.sql import normal
 from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.event_latency import LatencyRule, Missing, SinkLatencies, sink_latencies
-from streamgauge.metrics.inclusion_latency import InclusionTimes
+from streamgauge.metrics.inclusion_latency import with_inclusion_latency
 from streamgauge.metrics.trial_record import TrialRecord
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.latency import Latency
 from streamgauge.results.run import FAULTS, SinkResult, Verification
 from streamgauge.results.text.sentences import columns_in_words
@@ -282,17 +283,19 @@ class Comparison:
         self.connection.execute(f"DELETE FROM {MISSING_ROWS}")
 
     def verified(
-        self, name: str, received: ReceivedResults, rule: LatencyRule, truth: Truth, sentence: str,
-        results_path: Path | None, inclusion_times: InclusionTimes, judged: bool = True,
-        guarantee: Guarantee | None = None,
+        self, resolved: ResolvedExperiment, received: ReceivedResults, rule: LatencyRule, truth: Truth, sentence: str,
+        results_path: Path | None, judged: bool = True, guarantee: Guarantee | None = None,
     ) -> SinkDiff:  # fmt: skip
-        """The counts and the latencies by `rule`, for updates also those of `inclusion_times`.
+        """The counts and the latencies by `rule`, for updates also until events were counted.
 
         Writes the results to `results_path` if given.
         """
         record, seconds = self._record, time.monotonic() - self._started
         span = (record.spans.measured_from_us, record.spans.measured_to_us)
-        latencies = inclusion_times.beside(sink_latencies(received.batches(), rule, span, self.missing_results(rule)))
+        latencies = sink_latencies(received.batches(), rule, span, self.missing_results(rule))
+        if rule.kind == "update":
+            in_batches = resolved.engine.has_batch_ids
+            latencies = with_inclusion_latency(latencies, record, resolved.columns, in_batches)
         if results_path is not None and not received.empty:
             write_results(received, results_path)
         too_early = latencies.negatives
@@ -311,7 +314,7 @@ class Comparison:
         )  # fmt: skip
         rows = sum(commit.rows for commit in record.trial_log.commits)
         query = next((commit.query for commit in record.trial_log.commits), "")
-        return SinkDiff(name, query, verification, latencies, rows, rule.kind, too_early)
+        return SinkDiff(resolved.flow.sink.name, query, verification, latencies, rows, rule.kind, too_early)
 
     def missing_results(self, rule: LatencyRule) -> Iterator[Missing]:
         """The rows due in the measured span that never came, in batches. They enter the latencies as lower bounds.

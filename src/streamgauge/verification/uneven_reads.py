@@ -20,10 +20,10 @@ import pyarrow as pa
 from streamgauge.core.arrays import Int64s
 from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, LINEAGE_TIMES, quote, quoted
 from streamgauge.core.units import backquote
-from streamgauge.dataflow import graph, schema
+from streamgauge.dataflow import schema
 from streamgauge.dataflow.expressions.check import checked, columns_of_all
 from streamgauge.dataflow.lineage import with_lineage
-from streamgauge.dataflow.nodes import Distinct, Flow, RunningAggregate, Select, Sink
+from streamgauge.dataflow.nodes import Flow, RunningAggregate, Select, Sink
 from streamgauge.engines.duckdb_oracle.lowering import SPAN, TIME, by_spans
 from streamgauge.engines.duckdb_oracle.lowering import sql as oracle_sql
 from streamgauge.engines.duckdb_oracle.process_operator import computed
@@ -41,14 +41,6 @@ TIME_BITS = 42
 """Bits of the event time since the plan's start: 50 days. The batch number has the 20 bits above."""
 NEVER_READ = 2**20 - 1
 """The batch of events that no batch has read. Greater than every batch number."""
-
-
-def depends_on_batches(flow: Flow) -> bool:
-    """Whether results depend on what a batch had read: updates, and the first row of each key."""
-    return any(
-        isinstance(node, RunningAggregate) or (isinstance(node, Distinct) and node.window is None)
-        for node in graph.operators(flow)
-    )
 
 
 class BatchNumbers:
@@ -90,7 +82,7 @@ class InputInBatchOrder(RegeneratedInput):
             stream: (*(name for name in names if name != INGEST_TIME), INGEST_TIME)
             for stream, names in source.columns.items()
         }
-        super().__init__(record.trial_log.plan, None, columns, source.watch)
+        super().__init__(record.trial_log.plan, None, columns)
         self._numbers = BatchNumbers(next(logs, record.trial_log))
 
     def _with_ingest(self, stream: int, partition: int, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -138,7 +130,7 @@ def compare_without_batches(
     placed = with_lineage(resolved.flow, ingest_time=True).sink.input
     assert isinstance(last, RunningAggregate)
     assert isinstance(placed, RunningAggregate)
-    made = PlacedInput(record.trial_log.plan, None, source.columns, source.watch)
+    made = PlacedInput(record.trial_log.plan, None, source.columns)
     relations = made.registered(connection, record.spans.start_us, record.offered_until())
     read = sorted({*placed.keys, *columns_of_all(placed.aggregates)})
     rows = Select(placed.input, tuple((name, backquote(name)) for name in read), "counted")

@@ -30,7 +30,6 @@ from streamgauge.engines.spi import BatchRequest
 from streamgauge.jobs import Description
 from streamgauge.metrics.delivery_times import handed_over, ingest_times
 from streamgauge.metrics.event_latency import Kind, LatencyRule
-from streamgauge.metrics.inclusion_latency import inclusion_times_of
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
@@ -124,11 +123,7 @@ def _verify_sink(
         if missing := _borders_missing(resolved, received):
             notes.append(f"closing delay: {missing}")
         rule = rule_of(resolved, record, received)
-        inclusion_times = inclusion_times_of(record, rule.kind, resolved.columns, resolved.engine.has_batch_ids)
-        sink = compared.verified(
-            resolved.flow.sink.name, received, rule, truth, sentence, results_path, inclusion_times, is_judged,
-            guarantee,
-        )  # fmt: skip
+        sink = compared.verified(resolved, received, rule, truth, sentence, results_path, is_judged, guarantee)
     return sink, notes
 
 
@@ -249,22 +244,19 @@ class _WithBatches(RegeneratedInput):
         return super()._with_ingest(stream, partition, first, batch).append_column(BATCH, pa.array(numbers))
 
 
-def _input(resolved: ResolvedExperiment, record: TrialRecord, order: str) -> RegeneratedInput:
-    plan, trial_log = record.trial_log.plan, record.trial_log
-    if order == BATCH:
-        return _WithBatches(trial_log, resolved.columns)
-    if order == INGEST_TIME:
-        return PlacedInput(plan, None, resolved.columns)
-    return RegeneratedInput(plan, ingest_times(trial_log) if resolved.sees_deliveries else None, resolved.columns)
-
-
 def _write_input(resolved: ResolvedExperiment, record: TrialRecord, folder: Path, order: str) -> dict[str, Path]:
     """Writes the regenerated input as one Parquet file per stream, with the column `order`.
 
     `EVENT_TIME` is as planned, `BATCH` the batch that read each event. For `INGEST_TIME` it is the event's partition.
     """
-    paths = {}
-    for name, reader in _input(resolved, record, order).readers(record.spans.start_us, record.offered_until()).items():
+    plan, trial_log, paths = record.trial_log.plan, record.trial_log, {}
+    if order == BATCH:
+        made: RegeneratedInput = _WithBatches(trial_log, resolved.columns)
+    elif order == INGEST_TIME:
+        made = PlacedInput(plan, None, resolved.columns)
+    else:
+        made = RegeneratedInput(plan, ingest_times(trial_log) if resolved.sees_deliveries else None, resolved.columns)
+    for name, reader in made.readers(record.spans.start_us, record.offered_until()).items():
         paths[name] = folder / f"{name}.parquet"
         with pq.ParquetWriter(paths[name], reader.schema) as writer:
             for batch in reader:
@@ -314,7 +306,11 @@ def _compare_rows(
     if received.empty:  # not through Arrow, in which a sum of whole numbers is a decimal
         connection.execute(f"CREATE TABLE _result_rows AS {NO_RESULTS}")
     else:
-        connection.register("_result_rows", _timed(received.table()))
+        rows, place = received.table(), received.schema.get_field_index(EVENT_TIME)
+        if place >= 0 and pa.types.is_integer(rows.schema.field(place).type):
+            # 0 instead of null, as in the expected ones.
+            rows = rows.set_column(place, EVENT_TIME, pc.fill_null(rows.column(place), 0))
+        connection.register("_result_rows", rows)
     lineage = Lineage(connection, inputs, truth_types, described.reference is not None, by_id=True)
     columns = lineage.demand()
     received_types = answers.types_of(connection, "_checked_rows")
@@ -334,14 +330,6 @@ def _compare_rows(
     )
     how = f"identified by {', '.join(ids)}" + ("" if unique else ", as a multiset") + (f"; {dated}" if dated else "")
     return _Compared(how, ids, lineage, received, note)
-
-
-def _timed(rows: pa.Table) -> pa.Table:
-    """Results whose event time is 0 instead of null, as that of expected ones."""
-    place = rows.schema.get_field_index(EVENT_TIME)
-    if place < 0 or not pa.types.is_integer(rows.schema.field(place).type):
-        return rows
-    return rows.set_column(place, EVENT_TIME, pc.fill_null(rows.column(place), 0))
 
 
 def _diff_spec(

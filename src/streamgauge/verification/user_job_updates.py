@@ -166,14 +166,9 @@ def compared_batch_ends(record: TrialRecord, limit: int, by_batch: bool = False)
     last = max(commit.batch for commit in record.trial_log.commits)
     until = {batch: batch + 1 if by_batch else end for batch, end in ends.items()}
     until_last = None if record.owes_all else until[committed[-1]]
-    return [*((one, until[one]) for one in _spread(earlier, limit)), (last, until_last)]
-
-
-def _spread(batches: list[int], limit: int) -> list[int]:
-    """At most `limit` of them, evenly spaced from the first to the last."""
-    last, steps = len(batches) - 1, max(limit - 1, 1)
-    numbers = {last * number // steps for number in range(limit)} if batches else ()
-    return [batches[number] for number in sorted(numbers)]
+    # At most `limit` of them, evenly spaced from the first to the last.
+    places = {(len(earlier) - 1) * number // max(limit - 1, 1) for number in range(limit)} if earlier else ()
+    return [*((earlier[place], until[earlier[place]]) for place in sorted(places)), (last, until_last)]
 
 
 def compare_last(

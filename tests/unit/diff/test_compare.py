@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import duckdb
@@ -153,16 +152,6 @@ def test_lost_windows_are_counted_without_a_join(
     assert _numbers(comparison) == Counts(3000, matched=2000, missing=1000)
 
 
-def test_a_window_start_that_did_not_come_is_the_engines_error(con: duckdb.DuckDBPyConnection) -> None:
-    """It is refused by name before any bucket is made of it, and so is one that is no time."""
-    wanted, ids = _windows(pa.timestamp("us", "UTC")), ("user_id", "window_start")
-    with pytest.raises(EngineError, match="no column 'window_start'"):
-        compare_tables(con, wanted, wanted.drop_columns("window_start"), ids, ("n",))
-    texts = wanted.set_column(1, "window_start", wanted.column("window_start").cast(pa.string()))
-    with pytest.raises(EngineError, match="column 'window_start' as"):
-        compare_tables(con, wanted, texts, ids, ("n",))
-
-
 def test_only_judged_rows_must_be_there(con: duckdb.DuckDBPyConnection) -> None:
     """Outside the judged span rows may be missing or of another value, but never invented or doubled."""
     came = [row for row in _rows() if row["event_time"] != 1095]
@@ -230,15 +219,6 @@ def test_values_exchanged_where_plain_hashes_cancel_out_are_wrong(con: duckdb.Du
     assert _numbers(_compare(con, right, exchanged, fields=("price",))) == Counts(2, wrong=2)
 
 
-def test_nulls_are_values(con: duckdb.DuckDBPyConnection) -> None:
-    """Null equals null, in identities and values, and nothing else."""
-    expected = [{"price": None, "event_time": 1, "event_id": None}, {"price": None, "event_time": 2, "event_id": 1}]
-    assert _compare(con, expected, expected) == Counts(2, matched=2)
-    came = [expected[0], expected[1] | {"price": 0}]
-    assert _numbers(_compare(con, expected, came)) == Counts(2, matched=1, wrong=1)
-    assert _numbers(_compare(con, expected, expected[1:])) == Counts(2, matched=1, missing=1)
-
-
 NUMBERS = [
     ("1.0::DOUBLE", "1.0 + 1e-12::DOUBLE", True),
     ("1.0::DOUBLE", "1.0 + 1e-6::DOUBLE", False),
@@ -279,23 +259,6 @@ def test_numbers_match_within_their_tolerance(
     comparison = compare(con, "wanted", "came", ["k"], ["x"])
     assert _numbers(comparison) == (Counts(1, matched=1) if same else Counts(1, wrong=1))
     json.dumps(comparison.as_dict())
-
-
-def test_engines_types_of_time_and_number_are_read_alike(con: duckdb.DuckDBPyConnection) -> None:
-    """A window as timestamp, with or without zone, or as microseconds, is the same; so are int and bigint."""
-    at = datetime(2026, 1, 1, 0, 0, 8, tzinfo=UTC)
-    us = int(at.timestamp()) * 1_000_000
-    con.execute(f"CREATE TABLE wanted AS SELECT make_timestamp({us}) AS window_start, 5::BIGINT AS n, 'k' AS k")
-    forms = {
-        "zoned": pa.array([at], pa.timestamp("us", "UTC")),
-        "plain": pa.array([at.replace(tzinfo=None)], pa.timestamp("us")),
-        "milliseconds": pa.array([at], pa.timestamp("ms", "UTC")),
-        "number": pa.array([us], pa.int64()),
-    }
-    for form in forms.values():
-        con.register("came", pa.table({"k": ["k"], "window_start": form, "n": pa.array([5], pa.int32())}))
-        counts = compare(con, "wanted", "came", ["k", "window_start"], ["n"], f"window_start = {us}")
-        assert counts == Counts(1, matched=1)
 
 
 def test_examples_can_be_read_and_written_as_json(con: duckdb.DuckDBPyConnection) -> None:
@@ -358,22 +321,6 @@ def test_columns_that_did_not_come_are_the_engines_error(con: duckdb.DuckDBPyCon
     for came, message in ((without, "no column 'price'"), (text, "'price' as string"), (wanted, "emission_time")):
         with pytest.raises(EngineError, match=message):
             compare_tables(con, wanted, came, IDS, FIELDS, deadline_us=1 if came is wanted else None)
-
-
-def test_slices_add_up(con: duckdb.DuckDBPyConnection) -> None:
-    """Comparing slice by slice counts what comparing in one piece counts."""
-    came = [row for row in _rows() if row["event_id"] not in (3, 55)] + [_rows()[70]]
-    total = Counts()
-    for low in range(0, 100, 25):
-        wanted, got = ([row for row in rows if low <= row["event_id"] < low + 25] for rows in (_rows(), came))
-        total += _compare(con, wanted, got)
-    assert _numbers(total) == _numbers(_compare(con, _rows(), came)) == Counts(100, matched=98, missing=2, duplicate=1)
-
-
-def test_no_relation_is_left_behind(con: duckdb.DuckDBPyConnection) -> None:
-    """The connection has the two sides and nothing else."""
-    _compare(con, _rows(), _rows()[3:])
-    assert con.execute("SHOW TABLES").fetchall() == [("came",), ("wanted",)]
 
 
 SMALL = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 9)), max_size=8)

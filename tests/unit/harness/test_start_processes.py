@@ -21,6 +21,7 @@ from streamgauge.core.clock import US, Clock
 from streamgauge.core.engine_reports import OperatorCounts
 from streamgauge.core.errors import DriverError, MachineError
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME
+from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.engines.spi import Edges, EngineStatus
 from streamgauge.harness import start_processes as module
 from streamgauge.harness.start_processes import TestBed
@@ -173,7 +174,7 @@ def test_what_is_offered_read_and_committed_is_seen_at_the_next_look(
     client.act(edges.output.location, edges.output.token, "commit", **arguments)
 
     last = watched(testbed, trial_log, lambda tick: bool(tick.commits))
-    assert (trial_log.ingested_since(0), trial_log.committed_until()) == (1000, start + US)
+    assert (trial_log.running.delivered_by(FAR_FUTURE_US), trial_log.committed_until()) == (1000, start + US)
     assert (trial_log.commits[0].rows, last.rows_ignored) == (rows[1].num_rows, {"purchases": rows[0].num_rows})
     assert (len(trial_log.retried_us), trial_log.aborted_us) == (1, [])
     waited = (trial_log.delivering, trial_log.receiving, trial_log.writing)

@@ -19,32 +19,12 @@ def committed(make: Any, batches: int) -> tuple[Any, ...]:
     return tuple(make.commit(batch, START + (batch + 2) * US) for batch in range(batches))
 
 
-def test_batches_that_end_at_one_event_time_are_cut_there(make: Any) -> None:
-    """Over all partitions and streams; a read in parts ends where its last part does."""
-    purchases = [part("purchases", 0, 1, 5, 1.1, 0), part("purchases", 1, 1.5, 5, 2.1, 1)]
-    more = part("purchases", 1.5, 2, 5, 2.1, 1)
-    ads = [part("ads", 0, 1, 5, 1.1, 0), part("ads", 1, 2, 5, 2.1, 1)]
-    trial_log = journal_of(make, [*purchases, more], ads, streams=2, commits=committed(make, 2))
-    assert cuts(trial_log) == ([START + US, START + 2 * US], 0)
-
-
 def test_a_batch_without_one_end_is_no_cut(make: Any) -> None:
     """It is counted; a batch that read nothing, or was not committed, is neither."""
     one = [part("purchases", 0, 1, 5, 1.1, 0), part("purchases", 1, 2, 5, 2.1, 1), part("purchases", 2, 3, 5, 3.1, 2)]
     other = [part("purchases", 0, 1, 5, 1.1, 0), part("purchases", 1, 1.5, 5, 2.1, 1)]
     commits = (*committed(make, 2), make.commit(7, START + 9 * US))
     assert cuts(journal_of(make, one, other, commits=commits)) == ([START + US], 1)
-
-
-def test_what_a_batch_had_read_is_what_it_had_read_of_every_partition(make: Any) -> None:
-    """Of one that lags, no more; the furthest alone would have a sink owe what was never read."""
-    reads = [
-        [part("purchases", 0, 1, 5, 1.1, 0), part("purchases", 1, 3, 5, 3.1, 1)],
-        [part("purchases", 0, 0.5, 5, 1.1, 0)],
-    ]
-    trial_log = journal_of(make, *reads, commits=(make.commit(0, START + 2 * US), make.commit(1, START + 4 * US)))
-    assert trial_log.running.furthest("") == [START + US // 2, START + US // 2]
-    assert trial_log.committed_until() == START + US // 2
 
 
 def test_how_far_apart_partitions_were_read(make: Any) -> None:

@@ -81,21 +81,12 @@ def other_precision() -> str:
 
 
 @pytest.mark.parametrize(("wrong", "message"), [
-    (lambda: counts_of(np.array([0.5])), "whole microseconds"),  # a float would be a unit mistaken
     (lambda: hlog.Interval("", 0.0, other_precision()).counts(), "slots"),  # other slots, so other latencies
     (lambda: log_lines({}, "event,time"), "tag"),  # a comma ends a field of the log
 ])  # fmt: skip
 def test_what_is_no_histogram_is_refused(wrong: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         wrong()
-
-
-def test_merging_is_counting_together() -> None:
-    """Two parts merged equal the whole; the added part stays as it is."""
-    whole, part = histogram_of([1, 2, -3]), histogram_of([2, 9_999_999])
-    whole.merge(part)
-    assert whole == histogram_of([1, 2, -3, 2, 9_999_999])
-    assert part == histogram_of([2, 9_999_999])
 
 
 @given(st.lists(st.integers(0, TOP_US), max_size=50))

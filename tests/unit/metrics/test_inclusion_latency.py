@@ -21,9 +21,7 @@ from streamgauge.metrics.event_latency import LatencyRule, sink_latencies
 from streamgauge.metrics.inclusion_latency import (
     NO_BATCHES,
     ONE_BY_ONE,
-    InclusionTimes,
-    inclusion_latency,
-    inclusion_times_of,
+    with_inclusion_latency,
 )
 from streamgauge.metrics.records import Commit
 from streamgauge.metrics.trial_log import TrialLog
@@ -75,8 +73,15 @@ def every(interval_s: float, **more: Any) -> TrialRecord:
     return trial(ends, [NEWEST_US] * len(ends), **more)
 
 
-def latency_of(times: InclusionTimes) -> Any:
-    return times.latency
+def found_of(record: TrialRecord, *streams: str, in_batches: bool = True) -> Any:
+    """The latencies of a sink without results, and of these streams' events until they were counted."""
+    spans = record.spans
+    found = sink_latencies((), LatencyRule("update"), (spans.measured_from_us, spans.measured_to_us))
+    return with_inclusion_latency(found, record, streams or ("purchases",), in_batches)
+
+
+def latency_of(record: TrialRecord, *streams: str) -> Any:
+    return found_of(record, *streams).latencies.until_counted_us
 
 
 def near(seconds: float) -> Any:
@@ -87,20 +92,14 @@ def test_every_event_waits_for_its_batch_and_its_results() -> None:
     """By hand: batches of 4 s whose results come 0.8 s after their end. The newest event waits 0.8 s, the oldest 4.8 s,
     the one in the middle 2.8 s; 40 s of 1000 events/s lie in 10 batches.
     """
-    latency = latency_of(inclusion_latency(every(4), ["purchases"]))
+    latency = latency_of(every(4))
     assert (latency.min, latency.p50, latency.p90, latency.max) == (near(0.801), near(2.8), near(4.4), near(4.8))
     assert (latency.count, latency.effective_count, latency.lower_bounds) == (40_000, 10, 0)
     assert latency.p99 is None
 
 
-def test_longer_batches_make_it_longer_where_the_newest_event_is_as_late_as_before() -> None:
-    """The fault that this figure is for: a longer trigger must not help a level."""
-    p50s = [latency_of(inclusion_latency(every(interval), ["purchases"])).p50 for interval in (1, 2, 4)]
-    assert p50s == [near(1.3), near(1.8), near(2.8)]
-
-
 def test_a_batch_that_changed_nothing_has_counted_its_events_when_it_is_committed() -> None:
-    latency = latency_of(inclusion_latency(every(4, rows=0), ["purchases"]))
+    latency = latency_of(every(4, rows=0))
     assert (latency.p50, latency.max) == (near(2.85), near(4.85))
 
 
@@ -108,12 +107,12 @@ def test_what_no_batch_took_in_is_a_lower_bound() -> None:
     """The last 4 s of the span were never read: at least from their time to the deadline, at second 70."""
     record = every(4)
     record.trial_log.deliveries[0][11:] = []
-    latency = latency_of(inclusion_latency(record, ["purchases"]))
+    latency = latency_of(record)
     assert (latency.count, latency.effective_count, latency.lower_bounds) == (40_000, 9, 4_000)
     assert latency.max == near(26)
     uncommitted = every(4)
     uncommitted.trial_log.commits.pop(5)
-    assert latency_of(inclusion_latency(uncommitted, ["purchases"])).lower_bounds == 4_000
+    assert latency_of(uncommitted).lower_bounds == 4_000
 
 
 def test_an_event_that_is_read_again_was_counted_the_first_time() -> None:
@@ -121,7 +120,7 @@ def test_an_event_that_is_read_again_was_counted_the_first_time() -> None:
     record = every(4)
     part = record.trial_log.deliveries[0][5]
     record.trial_log.deliveries[0].append(replace(part, to_us=part.from_us + US, batch=9, again=True))
-    assert inclusion_latency(record, ["purchases"]) == inclusion_latency(every(4), ["purchases"])
+    assert found_of(record) == found_of(every(4))
 
 
 def test_what_another_query_has_read_is_not_counted_for_this_one() -> None:
@@ -132,7 +131,7 @@ def test_what_another_query_has_read_is_not_counted_for_this_one() -> None:
         for part in record.trial_log.deliveries[0]
     ]
     record.trial_log.deliveries[0] += others
-    assert inclusion_latency(record, ["purchases"]) == inclusion_latency(every(4), ["purchases"])
+    assert found_of(record) == found_of(every(4))
 
 
 def test_an_event_is_counted_when_all_places_of_the_query_have_it() -> None:
@@ -142,26 +141,26 @@ def test_an_event_is_counted_when_all_places_of_the_query_have_it() -> None:
         replace(part, reader=1, batch=part.batch + 1, shared=True) for part in record.trial_log.deliveries[0][:-1]
     ]
     record.trial_log.deliveries[0] += behind
-    latency = latency_of(inclusion_latency(record, ["purchases"]))
+    latency = latency_of(record)
     assert (latency.count, latency.p50) == (40_000, near(6.8))
 
 
 def test_all_streams_and_partitions_count_but_no_other_stream() -> None:
     record = every(4, plan=plan_of(2, (0.75, 0.25)))
-    assert latency_of(inclusion_latency(record, ["purchases", "ads"])).count == 40_000
-    assert latency_of(inclusion_latency(record, ["ads"])).count == 10_000
+    assert latency_of(record, "purchases", "ads").count == 40_000
+    assert latency_of(record, "ads").count == 10_000
 
 
 def test_blocks_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = inclusion_latency(every(4), ["purchases"])
+    whole = found_of(every(4))
     monkeypatch.setattr("streamgauge.metrics.inclusion_latency.BLOCK_EVENTS", 777)
-    assert inclusion_latency(every(4), ["purchases"]) == whole
+    assert found_of(every(4)) == whole
 
 
 def test_without_known_batches_it_is_null_and_says_why() -> None:
     record = every(4)
     record.trial_log.commits = [replace(commit, batch=commit.batch + 1000) for commit in record.trial_log.commits]
-    assert inclusion_latency(record, ["purchases"]) == InclusionTimes(Latency(note=NO_BATCHES))
+    assert latency_of(record) == Latency(note=NO_BATCHES)
 
 
 @given(st.lists(st.tuples(st.floats(0.2, 8.0), st.integers(1_000, 3_000_000)), min_size=1, max_size=7), st.data())
@@ -177,7 +176,7 @@ def test_it_is_never_less_than_the_newest_events_latency(batches: list[tuple[flo
         {"event_time": newest, "emission_time": np.array([record.trial_log.commits[number].emitted_us])}
     )
     of_newest: Any = sink_latencies([rows], LatencyRule("update"), (low, high)).latencies.event_time_us
-    counted = latency_of(inclusion_latency(record, ["purchases"]))
+    counted = latency_of(record)
     assert counted.min == of_newest.min
     assert counted.mean >= of_newest.mean
     assert counted.max >= of_newest.max
@@ -196,12 +195,6 @@ def test_a_verified_trial_of_updates_has_it_beside_the_others(case: Callable[...
     assert latencies.histograms["until_counted"].count == 7_500
 
 
-@pytest.mark.parametrize(("kind", "several", "times"), [
-    *((kind, True, InclusionTimes()) for kind in ("row", "window", "join")),
-    ("update", False, InclusionTimes(note=ONE_BY_ONE)),
-])  # fmt: skip
-def test_other_kinds_of_results_have_no_second_figure(
-    case: Callable[..., Case], kind: Any, several: bool, times: InclusionTimes
-) -> None:
-    """Nor have updates where every event gives one."""
-    assert inclusion_times_of(case(UPDATES).record, kind, ["purchases"], several) == times
+def test_updates_of_single_events_have_no_second_figure() -> None:
+    latencies = found_of(every(4), in_batches=False).latencies
+    assert (latencies.until_counted_us, latencies.notes) == (None, (ONE_BY_ONE,))

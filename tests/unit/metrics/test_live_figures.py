@@ -103,8 +103,12 @@ def test_running_figures_are_those_of_the_whole_logs(make: Any, steps: list[Any]
         assert trial_log.running.committed_by(moments).tolist() == [of_slowest(came, when.__gt__) for when in moments]
         assert trial_log.committed_until() == min(committed(trial_log, sink) for sink in SINKS)
         assert trial_log.forgettable_until() == min(forgettable(trial_log, sink) for sink in SINKS)
-        since = START + (place - 3) * US // 2
-        assert trial_log.ingested_since(since) == sum(p.events for p in reads if p.first and p.ingest_us >= since)
+        for sink in SINKS:
+            alone = trial_log.of_sink(sink)
+            assert alone.committed_until() == committed(trial_log, sink)
+            assert alone.forgettable_until() == forgettable(trial_log, sink)
+        delivered = [sum(p.events for p in reads if p.first and p.ingest_us < when) for when in moments]
+        assert trial_log.running.delivered_by(moments).tolist() == delivered
         assert trial_log.queries() == tuple(
             sorted({part.query for part in reads} | {c.query for c in trial_log.commits})
         )

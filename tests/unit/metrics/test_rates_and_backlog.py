@@ -74,19 +74,6 @@ def test_the_backlog_of_an_engine_that_stopped_is_largest_at_the_end(make: Any) 
         assert (backlog.max, backlog.end, until_s > 0 or backlog.slope_per_s == 0) == (waiting, waiting, True)
 
 
-def test_slides_are_counted_where_their_windows_were_delivered(make: Any) -> None:
-    """By the results, not by what was read: windows of 4 s whose results come a batch later."""
-    record = make.story().record()
-    commits = record.trial_log.commits
-    record.trial_log.commits = [
-        replace(commit, frontier_us=(commit.frontier_us - US) // (4 * US) * 4 * US) for commit in commits
-    ]
-    (log,) = record.trial_log.by_query()
-    work = log.batch_work(4 * US)
-    assert work.slides.tolist() == [float(end > START + 2 * US and end % (4 * US) == 2 * US) for end in work.end_us]
-    assert not log.batch_work().slides.any()
-
-
 def test_an_even_lag_is_shared_by_the_partitions(make: Any) -> None:
     """Read and committed a second after it was due, at 1000 events/s in two partitions."""
     lag: Any = lag_of(make.story().record())

@@ -10,7 +10,6 @@ from streamgauge.core.clock import US
 from streamgauge.metrics import resources
 from streamgauge.metrics.records import RUNNER
 from streamgauge.metrics.resources import (
-    append_latency,
     core_wait_us,
     driver_result,
     schedule_delay,
@@ -172,10 +171,3 @@ def test_the_wait_for_a_core_is_of_the_worst_driver_process(make: Any) -> None:
     assert core_wait_us(record) == pytest.approx(200)
     record.trial_log.usages = [make.usage(6, "recorder", "driver", waiting=math.nan)]
     assert math.isnan(core_wait_us(record))
-
-
-def test_the_way_to_a_broker_is_the_drivers() -> None:
-    """Of the events that were looked at; nothing where none was."""
-    assert append_latency([]) is None
-    latency: Any = append_latency([1000, 2000, 3000])
-    assert (latency.p50, latency.max) == (2000, 3000)

@@ -1,8 +1,5 @@
 """metrics/time_series.py: the per-second table, the table of batches, the log of latencies; of trials made by rule."""
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +10,8 @@ from streamgauge.artifacts.series_files import BATCHES, SCHEMA, batch_steps
 from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import BatchProgress, SeriesSample
 from streamgauge.core.trial import TrialSpans
-from streamgauge.harness.monitors import Monitors
-from streamgauge.metrics import resources
 from streamgauge.metrics.event_latency import LatencyBySecond, LatencyRule, SinkLatencies, sink_latencies
 from streamgauge.metrics.histogram import Histogram
-from streamgauge.metrics.records import Role
 from streamgauge.metrics.time_series import batches_table, engine_series_table, hlog_text, series_table
 from streamgauge.transports.spi import Delivery
 from tests.unit.helpers_trials import kinds_in
@@ -61,14 +55,6 @@ def test_events_are_offered_in_the_second_in_which_they_became_available(make: A
     assert sum(offered) == 20_000
 
 
-def test_lag_counts_until_the_commit(make: Any) -> None:
-    """A commit a second after the read: the lag is a second longer than the backlog."""
-    rows = series(make.story(commit_after_us=US).record(deadline_us=START + 22 * US))
-    assert rows["backlog_events"][10] == 1000
-    assert rows["lag_events"][10] == 2000
-    assert rows["lag_events"][-1] == 0
-
-
 def test_the_lag_right_after_a_commit_is_what_became_due_since_the_read(make: Any) -> None:
     """A read at each second, a commit 300 ms later: 300 events of the next second, in two partitions.
 
@@ -107,23 +93,6 @@ def test_use_by_second_is_null_where_it_was_not_read(make: Any) -> None:
     assert rows["sut_cpu_percent"][:4] == [None, None, 200, None]
     assert rows["sut_memory_bytes"][2] == 100
     assert rows["driver_cpu_percent"] == [None] * 21
-
-
-def test_a_sample_that_crosses_a_seconds_border_is_of_one_second(make: Any) -> None:
-    """Two processes, the second one read in the next second: no second shows a part of them as all there was."""
-    clock = iter([0.0, 0.0, 0.0, 0.0, 6.9, 6.95, 7.05, 7.1])
-    record = make.story().record()
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as waiting:
-        processes: list[tuple[str, Role, int]] = [("sut 1", "sut", os.getpid()), ("sut 2", "sut", waiting.pid)]
-        watched = Monitors(lambda: processes, lambda: make.start + round(next(clock) * US))
-        for _ in range(2):
-            record.trial_log.usages.extend(watched.sample())
-        waiting.kill()
-    memory = [usage.memory_bytes for usage in record.trial_log.usages]
-    assert series(record)["sut_memory_bytes"][5:8] == [None, sum(memory), None]
-    (sut,) = resources.processes(record)
-    assert sut.memory_bytes_max == sum(memory)
-    assert sut.cpu_percent_mean == sut.cpu_percent_max == sum(usage.cpu_percent for usage in record.trial_log.usages)
 
 
 def test_the_loopbacks_bytes_by_second(make: Any) -> None:
@@ -173,14 +142,6 @@ def test_batches_are_read_from_the_engines_progress(make: Any) -> None:
     assert rows[0]["end_us"] == rows[0]["start_us"] + 800_000
     assert (rows[0]["add_batch_ms"], rows[0]["wal_commit_ms"], rows[1]["wal_commit_ms"]) == (600, 30, None)
     assert [row["trigger_ms"] for row in rows] == [800, 800]
-
-
-def test_a_step_that_only_a_report_names_has_a_column(make: Any) -> None:
-    """After the declared ones, and under its own name."""
-    reports = [progress(0, 1), progress(1, 2, write_out=5000)]
-    table = batches_table(reports, START, make.story().trial_log(), {"add_batch": "doing the work"})
-    assert batch_steps(table) == {"add_batch_ms": "doing the work", "write_out_ms": "write out"}
-    assert table["write_out_ms"].to_pylist() == [None, 5]
 
 
 def test_series_of_the_engine_are_those_of_the_trial() -> None:

@@ -73,17 +73,6 @@ def test_who_stops_reading_takes_in_no_more(make: Any) -> None:
     assert trial_log.running.delivered_between(START + 12 * US, START + 15 * US) == 0
 
 
-def test_re_reads_are_taken_in_once(make: Any) -> None:
-    """They carry the stamp of the first time, and no event twice."""
-    trial_log = keeping_up(make, 1.0, 0.0)
-    again = [replace(one, again=True) for one in trial_log.all_deliveries()]
-    twice = journal_of(
-        make, [*trial_log.deliveries[0], *again], trial_log.deliveries[1], commits=tuple(trial_log.commits)
-    )
-    assert twice.running.delivered_between(START, START + 30 * US) == pytest.approx(30_000)
-    assert twice.running.committed_between(START + 10 * US, START + 30 * US) == pytest.approx(20_000)
-
-
 def test_what_belongs_to_an_earlier_trial_is_left_out(make: Any) -> None:
     """On a warm test bed the last trial's late commits and reads arrive in this one's ticks."""
     trial_log = TrialLog(make.plan(partitions=1))
@@ -124,15 +113,6 @@ def test_ticks_add_up(make: Any) -> None:
     for overflowed, ignored in ((False, {"": 1, "b": 2}), (True, {"": 4, "b": 2}), (False, {"": 5, "b": 2, "c": 1})):
         trial_log.add(make.tick([[]], [[]], [], overflowed=overflowed, rows_ignored=ignored))
     assert (trial_log.overflowed, trial_log.rows_ignored) == (True, {"": 4, "c": 1})
-
-
-def test_committed_until_follows_the_batches_that_are_committed(make: Any) -> None:
-    """The end of the furthest batch whose commit came; a batch that was read alone does not count."""
-    reads = [part("purchases", 0, 1, 500, 1.1, 0), part("purchases", 1, 3, 500, 3.1, 1)]
-    assert journal_of(make, reads).committed_until() == 0
-    assert journal_of(make, reads, commits=(make.commit(0, START + 2 * US),)).committed_until() == START + US
-    both = (make.commit(1, START + 4 * US), make.commit(0, START + 2 * US))
-    assert journal_of(make, reads, commits=both).committed_until() == START + 3 * US
 
 
 def test_planned_and_kept_are_binned_by_the_plan(make: Any) -> None:
@@ -203,31 +183,12 @@ def test_an_event_is_available_when_the_last_generator_has_come_so_far(make: Any
     assert np.flatnonzero(delays_us.min(axis=1) > 300_000).tolist() == [3, 12]
 
 
-def test_backlog_is_sampled_once_a_batch_before_its_first_hand_out(make: Any) -> None:
-    """What had gathered when a batch began to read; its other partitions and its re-reads add no samples."""
-    trial_log = journal_of(
-        make,
-        [part("purchases", 0, 1, 500, 1.25, 0), part("purchases", 0, 1, 500, 1.25, 1, True)],
-        [part("purchases", 0, 1, 500, 1.50, 0), part("purchases", 1, 2, 500, 2.75, 1)],
-    )
-    times, events = trial_log.backlog_peaks()
-    assert (times - START).tolist() == [1_250_000, 2_750_000]
-    assert events.tolist() == [1250, 1750]
-
-
 def test_the_wait_is_how_long_ago_the_oldest_event_was_due(make: Any) -> None:
     """Whatever the rate: here it rises ninefold, and each batch finds one second and the 5 ms until the read."""
     trial_log = make.story(plan=make.plan(profile="ramp:9k"), read_after_us=5000).trial_log()
     times, waits = trial_log.backlog_waits()
     assert times.tolist() == trial_log.backlog_peaks()[0].tolist()
     assert waits.tolist() == pytest.approx([1.005] * 20)
-
-
-def test_backlog_before_the_plan_is_none(make: Any) -> None:
-    """The first read of a plan starts at 0, long before it; only events of the plan count."""
-    trial_log = journal_of(make, [Delivery("purchases", 0, START + US, 1000, START + US, 0, False)])
-    assert trial_log.backlog_peaks()[1].tolist() == [1000]
-    assert trial_log.backlog_waits()[1].tolist() == [1.0]
 
 
 def test_output_lag_is_a_sample_a_commit_that_moved_the_frontier(make: Any) -> None:
@@ -290,13 +251,13 @@ def test_a_job_that_reads_its_input_twice_in_every_batch_retried_nothing(make: A
     trial_log = make.story().trial_log()
     for log in trial_log.deliveries:
         log += [replace(part, again=True) for part in log]
-    assert trial_log.reads_again(*EVER, as_a_rule=False) == 2 * 20
-    assert trial_log.reads_again(*EVER, as_a_rule=True) == 0
+    assert trial_log.retried_tasks(*EVER, as_a_rule=False) == 2 * 20
+    assert trial_log.retried_tasks(*EVER, as_a_rule=True) == 0
     trial_log.deliveries[0].append([part for part in trial_log.deliveries[0] if part.batch == 7][-1])
-    assert trial_log.reads_again(*EVER, as_a_rule=True) == 1
+    assert trial_log.retried_tasks(*EVER, as_a_rule=True) == 1
     once = make.story().trial_log()
     once.deliveries[0].append(replace(once.deliveries[0][3], again=True))
-    assert [once.reads_again(*EVER, as_a_rule=usual) for usual in (False, True)] == [1, 1]
+    assert [once.retried_tasks(*EVER, as_a_rule=usual) for usual in (False, True)] == [1, 1]
 
 
 # --- several sinks, several queries ---
@@ -343,34 +304,6 @@ def test_several_queries_count_every_event_once(make: Any) -> None:
     # 500 by 1.1 s, and 500 more by 2.1 s; the slower of the two queries has committed 500, 2.9 s after the start.
     assert trial_log.running.delivered_between(START, START + 2 * US) == pytest.approx(950)
     assert trial_log.running.committed_between(START, START + 2 * US) == pytest.approx(500 * 2 / 2.9)
-
-
-def test_the_sinks_have_come_as_far_as_the_slowest(make: Any) -> None:
-    """Committed, drained and forgotten by the sink that is furthest behind; none before its first commit."""
-    trial_log = two_queries(make)
-    assert trial_log.committed_until() == START + US
-    assert trial_log.forgettable_until() == 0
-    assert trial_log.of_sink("dear").committed_until() == START + 2 * US
-    assert trial_log.of_sink("dear").forgettable_until() == START + US
-    silent = TrialLog(trial_log.plan, (*trial_log.sinks, "odd"))
-    silent.add(make.tick([[]], trial_log.deliveries, trial_log.commits))
-    assert silent.committed_until() == 0
-
-
-def test_what_a_partition_that_is_behind_has_not_read_is_kept(make: Any) -> None:
-    """Without a common frontier each partition goes at its own pace: one that stood still reads on where it was."""
-    trial_log, second = TrialLog(make.plan(partitions=2)), [START + n * US for n in range(5)]
-
-    def read(batch: int, low: int, high: int) -> Delivery:
-        return Delivery("purchases", second[low], second[high], 10, second[high], batch, False)
-
-    ahead = [read(batch, batch, batch + 1) for batch in range(4)]
-    trial_log.add(make.tick([[], []], [ahead, []], [make.commit(batch, second[batch + 1]) for batch in range(4)]))
-    assert trial_log.forgettable_until() == 0
-    trial_log.add(make.tick([[], []], [[], [read(1, 0, 1)]], []))
-    assert trial_log.forgettable_until() == second[1]  # not that of the one ahead, which has come to 3 s
-    trial_log.add(make.tick([[], []], [[], [read(2, 1, 3)]], []))
-    assert trial_log.forgettable_until() == second[3]
 
 
 def reads_each_second(make: Any, until_s: tuple[int, ...], plan: Any, query: str = "") -> TrialLog:
@@ -428,29 +361,6 @@ def test_a_stream_that_another_query_reads_holds_nothing_back(make: Any) -> None
     assert [one.waiting_at(START + 7 * US) for one in whole.by_query()] == [1.0, 1.0]
     assert [one.lag_at(START + 7 * US) for one in whole.by_query()] == [1.0, 1.0]
     assert whole.of_query("q0").committed_until() == START + 6 * US
-
-
-def test_parts_of_a_journal(make: Any) -> None:
-    """A query's part has what it read and committed; a sink's has its commits and all that was read."""
-    trial_log = two_queries(make)
-    assert trial_log.queries() == ("q0", "q1")
-    slow = trial_log.of_query("q1")
-    assert (slow.sinks, len(slow.all_deliveries()), len(slow.commits)) == (("counts",), 2, 1)
-    even = trial_log.of_sink("even")
-    assert (even.sinks, len(even.all_deliveries()), len(even.commits), even.rows_ignored) == (
-        ("even",), 4, 2, {"even": 3},
-    )  # fmt: skip
-
-
-def test_backlog_and_lag_of_each_query_by_its_own_reads(make: Any) -> None:
-    """The slow query's samples lie where it read, not where the first one did."""
-    trial_log = two_queries(make)
-    times, events = trial_log.of_query("q1").backlog_peaks()
-    assert (times - START).tolist() == [2 * US, 3 * US]
-    assert events.tolist() == [2000, 2000]
-    when, lags = trial_log.of_query("q1").output_lags()
-    assert ((when - START).tolist(), lags.tolist()) == ([2_900_000], [1.9])
-    assert len(trial_log.of_query("q0").output_lags()[1]) == 2
 
 
 def test_the_backlog_of_partitions_read_unevenly_is_the_sum_of_each(make: Any) -> None:

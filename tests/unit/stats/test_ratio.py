@@ -134,10 +134,3 @@ def test_percentiles_are_of_merged_histograms() -> None:
     merged = slots._upto[slots._upto[:, 2] > 4]
     assert (merged[:, 0] < 0.5 * merged[:, 2]).all()
     assert slots.quantile(3.0, 0.5).value == 3.0
-
-
-def test_two_seconds_carry_an_error() -> None:
-    """Of their results merged as of their mean."""
-    two = Resampled(np.array([[3, 1], [1, 3]]), np.array([1.0, 2.0]))
-    assert 0 < two.quantile(1.0, 0.5).error < math.inf
-    assert 0 < two.mean(1.5).error < math.inf

@@ -79,23 +79,6 @@ def test_trials_of_a_test_bed_lie_a_reach_apart(reached_us: int, gap_us: int, st
     assert start_us - reached_us >= gap_us
 
 
-@pytest.mark.parametrize(
-    ("values", "interval_s"),
-    [
-        ({"workload": "filter", "engine": "known", "options": {"batch": "7s"}}, 7.0),
-        ({"workload": "windowed_aggregation", "options": {"trigger": "10 seconds"}}, 10.0),
-    ],
-)
-def test_the_conductor_knows_how_far_apart_batches_are(
-    run: Run, make: Any, monkeypatch: pytest.MonkeyPatch, values: dict[str, Any], interval_s: float
-) -> None:
-    """Of the engine that was requested, by the option that is in force; else it waits too short for the last one."""
-    conduct = Mock(return_value=make.story().record(engine_failed="gone"))
-    monkeypatch.setattr(TrialConductor, "conclude", lambda *_: None)
-    run(resolved=resolved_of(**values, load={"duration": "200s"}), conduct=conduct)
-    assert conduct.call_args.args[3].interval_s == interval_s
-
-
 @pytest.mark.skipif(len(cpus()) < 2, reason="there is nothing to choose from")
 @pytest.mark.parametrize("isolation", ["pinned", "shared"])
 def test_the_runner_of_a_pinned_trial_keeps_off_the_engines_processors(

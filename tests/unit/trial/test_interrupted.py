@@ -1,6 +1,8 @@
 """trial/interrupted.py: how late the results of a stopped trial were, as far as there was time to count them."""
 
+import math
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -18,7 +20,6 @@ from streamgauge.trial.interrupted import (
     NONE_CAME,
     NOTHING_COMPARED,
     UNVERIFIED,
-    Budget,
     latencies_without_verification,
 )
 from tests.unit.helpers_answers import PURCHASES, ROWS, START, WINDOWS, Case
@@ -26,14 +27,15 @@ from tests.unit.helpers_answers import PURCHASES, ROWS, START, WINDOWS, Case
 BOTH = Flow((*PURCHASES.where("price > 50").sink("dear").sinks, *WINDOWS.sinks))
 
 
-def looks(number: int) -> Budget:
-    """A budget that is spent after so many looks at it, whatever the clock says; the first look is at its making."""
-    now = iter([0.0] * (number + 1))
-    return Budget(1.0, lambda: next(now, 2.0))
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Ends the time after so many looks at the clock. Each sink takes one for its part, and one for each batch."""
 
+    def limited(number: int) -> None:
+        now = iter([0.0] * number)
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(now, 2.0)))
 
-def enough() -> Budget:
-    return Budget(1.0, lambda: 0.0)
+    return limited
 
 
 @pytest.fixture
@@ -50,9 +52,9 @@ def two_sinks(case: Callable[..., Case], make: Any) -> Case:
     return trial
 
 
-def counted(trial: Case, folder: RunFolder | None = None, budget: Budget | None = None) -> Any:
+def counted(trial: Case, folder: RunFolder | None = None, until_s: float = math.inf) -> Any:
     """What there was time to count; `Any`, because figures may be None."""
-    return latencies_without_verification(trial.resolved, trial.record, folder, budget or enough())
+    return latencies_without_verification(trial.resolved, trial.record, folder, until_s)
 
 
 def by_second(trial: Case, sink: str = "") -> list[Any]:
@@ -79,13 +81,14 @@ def test_what_came_in_the_span_is_counted(case: Callable[..., Case], make: Any, 
     assert (result.verification.judged, warnings) == (False, ())
 
 
-def test_counting_ends_when_its_time_is_over(trial: Case, make: Any) -> None:
+def test_counting_ends_when_its_time_is_over(trial: Case, make: Any, looks: Callable[[int], None]) -> None:
     """A user waits: what was counted until then stands, and the note says how much of what came that is."""
     tables = by_second(trial)
     trial.receive(make, rows=tables)
     # A batch is committed 2 s after its second begins, so that of second 3 is the first one after the warm-up.
     came = sum(table.num_rows for table in tables[3:])
-    result, _ = counted(trial, budget=looks(5))
+    looks(5)
+    result, _ = counted(trial, until_s=1.0)
     (sink,) = result.sinks
     latencies = sink.latencies.latencies
     assert 0 < latencies.event_time_us.count < came
@@ -112,13 +115,13 @@ def test_results_are_stored_whole(two_sinks: Case, folder: RunFolder) -> None:
 
 
 def test_results_that_there_was_no_time_to_store_are_not_there_in_part(
-    trial: Case, make: Any, folder: RunFolder
+    trial: Case, make: Any, folder: RunFolder, looks: Callable[[int], None]
 ) -> None:
     """A part would be taken for all there was; a warning says that they lack."""
     tables = by_second(trial)
     trial.receive(make, rows=tables)
-    counting = 3 + sum(table.num_rows > 0 for table in tables)
-    _, warnings = counted(trial, folder, looks(counting))
+    looks(3 + sum(table.num_rows > 0 for table in tables))
+    _, warnings = counted(trial, folder, 1.0)
     assert [one.facts for one in warnings] == [{"reason": NO_TIME}]
     assert list(folder.path.glob("*results*")) == []
 
@@ -144,15 +147,3 @@ def test_a_spool_that_cannot_be_read_leaves_the_reason(trial: Case, make: Any) -
     (note,) = sink.latencies.latencies.notes
     assert note.startswith("not counted: ")
     assert sink.latencies.latencies.event_time_us is None
-
-
-def test_each_sink_has_an_even_part_of_the_time_that_is_left() -> None:
-    """Else the first of many results would leave nothing to the others."""
-    now_s = [10.0]
-    budget = Budget(6.0, lambda: now_s[0])
-    first = budget.share(3)
-    assert not first.spent()
-    now_s[0] = 12.0
-    assert (first.spent(), budget.share(2).spent()) == (True, False)
-    now_s[0] = 16.0
-    assert (budget.spent(), budget.share(1).spent()) == (True, True)

@@ -252,19 +252,6 @@ def test_committed_input_is_forgotten_but_for_the_last_batch(testbed: FakeTestBe
     assert forgotten[-1] == sorted(record.trial_log.batch_ends().values())[-2]
 
 
-def test_nothing_is_forgotten_before_it_is_committed(testbed: FakeTestBed) -> None:
-    """With commits three seconds late, the queue keeps more than three seconds of input at any time."""
-    testbed.story.commit_after_us = 3 * US
-    behind: list[int] = []
-
-    def watch(record: TrialRecord) -> None:
-        if testbed.requests_named("commit"):
-            behind.append(testbed.clock.now - testbed.requests_named("commit")[-1][1])
-
-    conductor(testbed, on_progress=watch).conduct()
-    assert min(behind) > 4 * US
-
-
 def test_offered_until_is_the_slowest_generators(make: Any) -> None:
     """The event time up to which every generator offered; the plan's end at most, its start where nothing came."""
     record = make.story().record()
@@ -281,8 +268,3 @@ def test_a_driver_that_failed_before_the_first_look_offered_nothing(testbed: Fak
     record = conductor(testbed).conduct()
     assert record.driver_failed
     assert (record.offered_until(), record.offered_spans) == (START, TrialSpans(START, START, START, START))
-
-
-def test_a_longer_span_moves_its_end_and_the_tail() -> None:
-    """Warm-up and begin stay."""
-    assert SPANS.longer(3 * US) == TrialSpans(START, START + 5 * US, START + 18 * US, START + 23 * US)

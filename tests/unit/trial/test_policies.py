@@ -16,7 +16,7 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.settings_checks import check
 from streamgauge.results.codes import Cause, Detail
 from streamgauge.results.text.sentences import check_sentence, unsettled
-from streamgauge.results.verdict import Finding, Judgement, Remark
+from streamgauge.results.verdict import Finding, Judgement
 from streamgauge.transports.spi import Delivery
 from streamgauge.trial import policies
 from tests.unit.helpers_trials import RATE, SECONDS, START, cut_short, done_of
@@ -42,13 +42,6 @@ def test_a_trial_is_extended_for_a_level_where_that_brings_enough(
     resolved, record = identity(f"{level}<=5s"), still(make)
     assert policies.undecided_checks(resolved, record, RATE, longest) == ((f"event_time_{level}",) if worth else ())
     assert policies.lacks_samples(resolved, record) is (level == "p99")
-
-
-def test_windows_are_due_by_the_slide() -> None:
-    """Of what is windowed alone."""
-    windowed = {"workload": "windowed_aggregation", "parameters": {"range": "20s", "slide": "10s"}}
-    assert check(build(windowed)).windows_due(39 * US) == 3
-    assert check(build({"workload": "identity"})).windows_due(39 * US) is None
 
 
 @pytest.mark.parametrize(
@@ -215,17 +208,6 @@ def test_a_slope_at_its_limit_is_given_up(
         assert policies.undecided_checks(resolved, record, RATE, 2.0) == (("backlog_trend",) if worth else ())
 
 
-@pytest.mark.parametrize(("memory_full_us", "cause"), [(None, Detail.QUEUE_REACHED), (3 * US, Detail.MEMORY_FULL)])
-def test_a_full_queue_is_hopeless_at_once(
-    resolved: ResolvedExperiment, make: Any, memory_full_us: int | None, cause: Detail
-) -> None:
-    """Even in the warm-up: generators have stopped."""
-    record = done_of(make)
-    assert policies.reason_to_stop_early(resolved, record, RATE, START + US) is None
-    record.trial_log.overflowed, record.trial_log.memory_full_us = True, memory_full_us
-    assert policies.reason_to_stop_early(resolved, record, RATE, START + US) == Remark(cause)
-
-
 @pytest.mark.parametrize("bound_s", [None, 10.0])
 def test_steady_trials_are_not_hopeless(
     monkeypatch: pytest.MonkeyPatch, resolved: ResolvedExperiment, make: Any, bound_s: float | None
@@ -236,14 +218,6 @@ def test_steady_trials_are_not_hopeless(
     for second in range(12 if bound_s else 0, 36, 5):
         record = cut_short(done_of(make), second * US)
         assert policies.reason_to_stop_early(resolved, record, RATE, START + second * US) is None
-
-
-def test_a_trial_that_can_no_longer_drain_is_hopeless(resolved: ResolvedExperiment, make: Any) -> None:
-    """Half of the rate is taken, and the span is nearly over."""
-    record = cut_short(done_of(make, growth_us=500_000), 34 * US)
-    reason = policies.reason_to_stop_early(resolved, record, RATE, START + 34 * US)
-    assert reason is not None
-    assert reason.code == Detail.CANNOT_DRAIN
 
 
 @pytest.mark.parametrize(("schedule_delay_us", "lost"), [(0, False), (90_000, False), (250_000, True)])
@@ -262,3 +236,10 @@ def test_one_second_that_was_lost_is_enough(make: Any) -> None:
     record.trial_log.chunks[0] = late
     assert policies.invalid_reason(cut_short(record, 12 * US)) is not None
     assert policies.invalid_reason(cut_short(record, 9 * US)) is None
+
+
+def test_a_judged_trial_waits_by_the_engines_interval() -> None:
+    """Else it waits too short for the last batch."""
+    values = {"workload": "windowed_aggregation", "load": {"duration": "200s"}, "options": {"trigger": "10 seconds"}}
+    resolved = check(build(values))
+    assert policies.JudgedTrial(resolved, RATE, fresh=True, duration_s=200.0).interval_s == 10.0

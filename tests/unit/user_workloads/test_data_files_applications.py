@@ -16,7 +16,7 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.settings_checks import check
 from streamgauge.results.run import ReplayedData
 from streamgauge.user_workloads.data_files import notes_of, replayed_data
-from streamgauge.verification.regenerated_input import counting
+from streamgauge.verification.regenerated_input import malformed_records
 from streamgauge.workloads.registry import names
 from tests.unit.helpers_duckdb import duckdb_session
 from tests.unit.workloads.helpers_cuts import without_truth
@@ -121,5 +121,5 @@ def test_malformed_cells_stop_nothing(tmp_path: Path, workload: str) -> None:
     notes = [note for one in found for note in notes_of(one)]
     assert all(any(f"{name} is null in" in note for note in notes) for _, name in spoilt)
     assert answers(resolved, plan, by_classes=False) == answers(resolved, plan, by_classes=True)
-    with counting(plan, resolved.malformed, plan.end_us) as counted:
-        assert all(one.malformed * EVERY >= one.records / 2 for one in counted.counts().values())
+    malformed = malformed_records(plan, resolved.malformed, plan.end_us).values()
+    assert all(one.malformed * EVERY >= one.records / 2 for one in malformed)

@@ -42,7 +42,7 @@ def with_latencies(of_second: Callable[[int], int], kind: str = "event_time") ->
 
 def evidence_of(resolved: ResolvedExperiment, record: TrialRecord, by: VerificationResult | None = None) -> Evidence:
     """What is collected once the trial was verified: everything right, if nothing else is given."""
-    return collect_module.collect_evidence(resolved, record, RATE, by or verified(), LATENCIES)
+    return collect_module.collect_evidence(resolved, record, RATE, by or verified())
 
 
 def judged(

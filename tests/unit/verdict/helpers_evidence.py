@@ -1,6 +1,7 @@
 """Evidence made by rule, for the tests of what is judged from it: a trial at which nothing is wrong, and changes."""
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,10 @@ SECONDS = np.arange(60.0)
 LATENCY = Latency(min=1e5, mean=1e6, p50=1e6, p99=3e6, max=4e6, count=10_000, effective_count=10_000)
 RIGHT = Verification(judged=True, independent=True, reference="duckdb", expected=10, matched=10)
 LEVEL = parse_limit("p99 <= 2s")
+
+
+def samples(time_s: Iterable[float], value: Iterable[float]) -> Samples:
+    return Samples(np.fromiter(time_s, float), np.fromiter(value, float))
 
 
 def ramp(share: float, noise_s: float = 0.05, seed: int = 1) -> Samples:

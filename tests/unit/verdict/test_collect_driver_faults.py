@@ -16,7 +16,7 @@ from streamgauge.results.verdict import Remark
 from streamgauge.trial import policies
 from streamgauge.verdict import collect_evidence as collect_module
 from streamgauge.verdict.verdict import judge
-from tests.unit.helpers_trials import LATENCIES, RATE, SECONDS, START, cut_short, done_of
+from tests.unit.helpers_trials import RATE, SECONDS, START, cut_short, done_of
 from tests.unit.verdict.helpers_collect import evidence_of, judged, verified
 from tests.unit.verdict.helpers_evidence import check_of
 
@@ -36,7 +36,7 @@ def test_schedule_delay_is_little_beside_results_that_come_late(
         [replace(chunk, published_us=chunk.to_us + 150_000 * (chunk.from_us % US == 0)) for chunk in log]
         for log in record.trial_log.chunks
     ]
-    verdict = judge(collect_module.collect_evidence(resolved, record, RATE, None, None))
+    verdict = judge(collect_module.collect_evidence(resolved, record, RATE))
     assert check_of(verdict, "driver").state == state
 
 
@@ -120,7 +120,7 @@ def test_a_chunk_under_way_when_the_span_ends_is_not_late(resolved: ResolvedExpe
     """The look at the span's end comes a moment before the last chunk does: that is no reason not to go on."""
     record = cut_short(done_of(make), 35 * US + 500)
     record.deadline_us = 0
-    evidence = collect_module.collect_evidence(resolved, record, RATE, None, None)
+    evidence = collect_module.collect_evidence(resolved, record, RATE)
     assert (evidence.offered_per_s >= 0.99 * evidence.planned_per_s).all()
     assert evidence.offered_per_s.size == 30
 
@@ -166,7 +166,7 @@ def test_memory_that_cuts_the_bound_is_known(make: Any, resolved: ResolvedExperi
     """
     values: dict[str, Any] = {"workload": "identity", "load": {"rate": "1M"}}
     small = replace(check(build(values)), bytes_max=64 * 2**20)
-    evidence = collect_module.collect_evidence(small, done_of(make), 1e6, verified(), LATENCIES)
+    evidence = collect_module.collect_evidence(small, done_of(make), 1e6, verified())
     assert evidence.bound_cut_by_memory
     assert evidence.bound_s < 10
     usual = evidence_of(resolved, done_of(make))

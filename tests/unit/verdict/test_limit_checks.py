@@ -12,9 +12,17 @@ from streamgauge.results.codes import Cause, Detail
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import SinkResult
 from streamgauge.results.verdict import Finding
-from streamgauge.verdict.evidence import Samples
 from streamgauge.verdict.verdict import judge
-from tests.unit.verdict.helpers_evidence import LATENCY, LEVEL, RIGHT, check_of, evidence, ramp, sink
+from tests.unit.verdict.helpers_evidence import (
+    LATENCY,
+    LEVEL,
+    RIGHT,
+    check_of,
+    evidence,
+    ramp,
+    samples,
+    sink,
+)
 
 
 def message(check: Finding) -> Any:
@@ -26,7 +34,7 @@ SHORT = {
     "windows_closed": 4,
     "window_gap_s": 10.0,
     "span_s": 40.0,
-    "output_lag": Samples.from_values([3, 13, 23, 33], [1, 1, 1, 1]),
+    "output_lag": samples([3, 13, 23, 33], [1, 1, 1, 1]),
 }
 
 

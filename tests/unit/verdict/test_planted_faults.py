@@ -13,7 +13,18 @@ from streamgauge.verdict import verdict as verdict_module
 from streamgauge.verdict.check_spec import CheckSpec
 from streamgauge.verdict.evidence import Evidence, Samples
 from streamgauge.verdict.verdict import CHECKS, judge
-from tests.unit.verdict.helpers_evidence import LATENCY, LEVEL, RATE, RIGHT, SECONDS, check_of, evidence, lag, ramp
+from tests.unit.verdict.helpers_evidence import (
+    LATENCY,
+    LEVEL,
+    RATE,
+    RIGHT,
+    SECONDS,
+    check_of,
+    evidence,
+    lag,
+    ramp,
+    samples,
+)
 
 
 def first_falling_then_growing(every: int = 1) -> Samples:
@@ -56,9 +67,9 @@ FAULTS = [
     ("connected", "not_sustained", Cause.TASKS_RETRIED, {"retried_tasks": 2}),
     ("backlog_trend", "not_sustained", Cause.BACKLOG_GROWS, {"backlog": ramp(0.05)}),
     ("backlog_trend", "undecided", Cause.TREND_UNDECIDED, {"backlog": ramp(0.01)}),
-    ("backlog_trend", "undecided", Cause.TOO_FEW_OBSERVATIONS, {"backlog": Samples.from_values([0, 1, 2], [1, 1, 1])}),
+    ("backlog_trend", "undecided", Cause.TOO_FEW_OBSERVATIONS, {"backlog": samples([0, 1, 2], [1, 1, 1])}),
     ("output_trend", "not_sustained", Cause.RESULTS_FALL_BEHIND, {"output_lag": lag(0.03)}),
-    ("output_trend", "undecided", Cause.TOO_FEW_OBSERVATIONS, {"output_lag": Samples.from_values([], [])}),
+    ("output_trend", "undecided", Cause.TOO_FEW_OBSERVATIONS, {"output_lag": samples([], [])}),
     ("output_trend", "not_sustained", Cause.RESULTS_FALL_BEHIND, {"output_lag_at_commits": (lag(0.03),)}),
     ("latency_trend", "not_sustained", Cause.LATENCY_GROWS, {"latency": (ramp(0.03),)}),
     ("backlog_trend", "undecided", Cause.TREND_UNDECIDED, {"backlog": first_falling_then_growing()}),

@@ -10,10 +10,20 @@ from streamgauge.results.codes import WarningCode
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.text.sentences import WARNINGS, in_words, sentence
 from streamgauge.results.verdict import BackgroundLoad, Remark, Verdict
-from streamgauge.verdict.evidence import Samples
 from streamgauge.verdict.verdict import judge
 from tests.helpers_golden import assert_golden
-from tests.unit.verdict.helpers_evidence import LATENCY, LEVEL, RATE, RIGHT, SECONDS, evidence, lag, ramp, sink
+from tests.unit.verdict.helpers_evidence import (
+    LATENCY,
+    LEVEL,
+    RATE,
+    RIGHT,
+    SECONDS,
+    evidence,
+    lag,
+    ramp,
+    samples,
+    sink,
+)
 from tests.unit.verdict.test_limit_checks import SHORT, of_updates
 from tests.unit.verdict.test_planted_faults import FAULTS
 from tests.unit.verdict.test_several_sinks import about
@@ -60,7 +70,7 @@ MORE: dict[str, dict[str, Any]] = {
     "latency not shown to fail": {"latency": (ramp(0.01),)},
     "one of two queries": {"backlog": (about(ramp(0.0), "dear"), about(ramp(0.05), "counts"))},
     "one of two queries without results": {
-        "output_lag": (about(lag(0.0), "dear"), about(Samples.from_values([], []), "counts"))},
+        "output_lag": (about(lag(0.0), "dear"), about(samples([], []), "counts"))},
     "results fall behind at commits": {"output_lag_at_commits": (lag(0.03),)},
     "nothing due and nothing came": {"verification": NOTHING, "sinks": (sink("results").model_copy(
         update={"rows": 0}),)},

@@ -7,10 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgauge.results.codes import Cause, Detail
+from streamgauge.results.codes import Detail
 from streamgauge.verdict.evidence import Samples
 from streamgauge.verdict.verdict import cannot_recover, judge
-from tests.unit.verdict.helpers_evidence import RIGHT, SECONDS, check_of, evidence, lag, ramp, sink
+from tests.unit.verdict.helpers_evidence import (
+    RIGHT,
+    SECONDS,
+    check_of,
+    evidence,
+    lag,
+    ramp,
+    samples,
+    sink,
+)
 
 
 def about(samples: Samples, name: str) -> Samples:
@@ -24,7 +33,7 @@ TREND_PAIRS: list[tuple[str, str, dict[str, Any]]] = [
     (
         "output_trend",
         "undecided",
-        {"output_lag": (about(lag(0.0), "dear"), about(Samples.from_values([], []), "counts"))},
+        {"output_lag": (about(lag(0.0), "dear"), about(samples([], []), "counts"))},
     ),
 ]
 
@@ -62,12 +71,6 @@ def test_the_sink_that_is_wrong_is_named(rows: int, silent: tuple[str, ...]) -> 
     assert check.remarks[0].facts.items() >= {"wrong": ("cheap",), "silent": silent, "right": 1, "sinks": 2}.items()
 
 
-def test_a_rejected_program_did_not_die() -> None:
-    """The figure is about what it wrote."""
-    verdict = judge(evidence(sut_alive=False, sut_rejected=True, sut_reason="no message came"))
-    assert (verdict.cause, check_of(verdict, "connected").unit) == (Cause.NO_RESULTS, "rejected programs")
-
-
 MINUTE, HALF = np.arange(40.0), np.arange(30.0)
 HUMP = Samples(MINUTE, np.where(MINUTE < 25, 0.3 * MINUTE, 7.5 - 0.3 * (MINUTE - 25)))
 STALL = Samples(HALF, 1 + np.maximum(0, HALF - 17))
@@ -75,12 +78,12 @@ STALL = Samples(HALF, 1 + np.maximum(0, HALF - 17))
 
 @pytest.mark.parametrize(("waiting", "bound_s", "left_s", "code"), [
     (ramp(0.2), 30.0, 10.0, Detail.CANNOT_DRAIN),  # half a minute of +20 % with ten seconds left
-    (Samples.from_values([1.0], [31.0]), 30.0, 100.0, Detail.BOUND_REACHED),  # no statistics are needed there
+    (samples([1.0], [31.0]), 30.0, 100.0, Detail.BOUND_REACHED),  # no statistics are needed there
     (Samples(SECONDS[:25], 0.4 * SECONDS[:25]), 30.0, 1.0, Detail.CANNOT_DRAIN),
     (Samples(SECONDS[:17], 0.4 * SECONDS[:17]), 30.0, 1.0, None),  # five seconds before, 12 s said too little
     (STALL, 60.0, 30.0, None),  # twelve seconds without a delivery: the engine has shown no pace yet
     (HUMP, 60.0, 30.0, None),  # a backlog that grew and now drains may still come back
-    (Samples.from_values(range(10), [float(t) for t in range(10)]), 60.0, 1.0, None),  # too little evidence
+    (samples(range(10), [float(t) for t in range(10)]), 60.0, 1.0, None),  # too little evidence
 ])  # fmt: skip
 def test_growth_that_can_no_longer_drain_ends_a_trial(
     waiting: Samples, bound_s: float, left_s: float, code: Detail | None

@@ -21,6 +21,7 @@ from tests.unit.verdict.helpers_evidence import (
     SECONDS,
     check_of,
     evidence,
+    samples,
     staircase,
 )
 
@@ -122,7 +123,7 @@ def test_latency_whose_growth_is_not_sure_is_not_shown_to_fail() -> None:
     [
         ({"latency": (), "steady": False}, Cause.RATE_VARIES),
         ({"latency": ()}, Cause.NO_LATENCY),
-        ({"latency": (Samples.from_values([], []),)}, Cause.NO_LATENCY),
+        ({"latency": (samples([], []),)}, Cause.NO_LATENCY),
     ],
 )
 def test_a_latency_trend_without_latencies_is_not_judged(changes: dict[str, Any], code: Cause) -> None:
@@ -140,7 +141,7 @@ LATE_GENERATORS = {"offered_per_s": np.full(60, RATE / 2), "schedule_delay_us_p9
 @pytest.mark.parametrize("beside", [CUT_BY_MEMORY, LATE_GENERATORS, {"background_share": 0.85}, {"batches_ever": 0}])
 def test_a_system_that_takes_a_hundredth_of_the_load_is_not_sustained(beside: dict[str, Any]) -> None:
     """Neither a small queue, nor late generators, nor what others used of the machine make a hundred of one."""
-    verdict = judge(evidence(ingested_share=0.01, backlog=(Samples.from_values([], []),), **beside))
+    verdict = judge(evidence(ingested_share=0.01, backlog=(samples([], []),), **beside))
     assert (verdict.value, verdict.decided_by) == ("not_sustained", ("backlog_trend",))
     assert verdict.deciding[0].remarks[0].code == Detail.HARDLY_READ
 

@@ -11,11 +11,10 @@ import pytest
 
 from streamgauge.core.clock import US
 from streamgauge.core.schema import EVENT_TIME, WINDOW_END
-from streamgauge.dataflow.builder import flow as flow_of
-from streamgauge.dataflow.operators.api import Processor
 from streamgauge.verification import expected as module
 from streamgauge.verification import sink_comparison
 from streamgauge.verification.expected import verify
+from tests.unit.dataflow.test_reach import PassThrough
 from tests.unit.helpers_answers import (
     FIELDS,
     PAIRS,
@@ -82,23 +81,10 @@ def test_updates_that_never_came_are_lower_bounds(case: Callable[..., Case], mak
     assert found.max >= trial.record.deadline_us - (START + 15 * US)
 
 
-class Gathers(Processor):
-    """Holds results back; what it gives is of no concern here."""
-
-    def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
-        return batch
-
-    def snapshot(self) -> bytes:
-        return b""
-
-    def restore(self, state: bytes) -> None:
-        pass
-
-
 @pytest.mark.parametrize(("reach", "held_us"), [("3s", 3 * US), (None, None)])
 def test_how_long_a_process_holds_results_back_is_what_it_says(reach: str | None, held_us: int | None) -> None:
     """Where it does not say, nothing of a trial that ended early is known to be owed."""
-    gathered = PURCHASES.process(Gathers, gives=FIELDS, keys="user_id", identity="user_id", reach=reach).sink("all")
+    gathered = PURCHASES.process(PassThrough, gives=FIELDS, keys="user_id", identity="user_id", reach=reach).sink("all")
     assert module._held_us(gathered) == held_us
     assert module._held_us(ROWS) == 0
 
@@ -111,17 +97,3 @@ def test_a_joins_result_counts_from_the_last_delivery_of_its_window(case: Callab
     ends = np.array([START + 4 * US, START + 2 * US], np.int64)
     rule: Any = module.rule_of(trial.resolved, trial.record)
     assert rule.window_ingest_time(ends).tolist() == (ends + 12_000).tolist()
-
-
-@pytest.mark.parametrize("independent", [(True, True), (True, False), (False, True)])
-def test_all_sinks_together_are_as_independent_as_the_least(
-    case: Callable[..., Case], make: Any, independent: tuple[bool, bool]
-) -> None:
-    """One answer that a class of the job itself said is no proof of that class."""
-    trial = case(flow_of(ROWS, WINDOWS))
-    trial.receive(make, rows=[trial.answer("rows")], windows=[trial.answer("windows")])
-    sinks = [
-        replace(sink, verification=sink.verification.model_copy(update={"independent": one}))
-        for sink, one in zip(verify(trial.resolved, trial.record).sinks, independent, strict=True)
-    ]
-    assert module.of_all(sinks, trial.record).independent is all(independent)

@@ -40,24 +40,6 @@ from tests.unit.helpers_answers import (
 # --- what is said ---
 
 
-@pytest.mark.parametrize(
-    ("flow", "ended", "message"),
-    [
-        (ROWS, "", "results expected of warm-up and span, "),
-        (WINDOWS, "", "windows expected of warm-up and span, "),
-        (PAIRS, "", "results expected of warm-up and span, "),
-        (ROWS, "the engine died", "results expected of what was committed, "),
-    ],
-)
-def test_the_sentence_says_what_was_expected(
-    case: Callable[..., Case], make: Any, flow: Flow, ended: str, message: str
-) -> None:
-    """Of a run that ended before its input was committed, less is owed than was offered."""
-    trial = case(flow, drained=not ended, engine_failed=ended)
-    found = trial.verified(make, **{flow.sink.name: [without(trial.answer(), 0)]}).verification
-    assert found.sentence == f"{found.expected:,} {message}{found.matched:,} matched, 1 missing"
-
-
 # --- rows, windows and pairs ---
 
 
@@ -192,21 +174,6 @@ def test_each_sink_is_verified_alone_and_all_are_summed(case: Callable[..., Case
     assert "; windows: " in found.verification.sentence
     assert found.windows_closed == found.sinks[1].latencies.windows_closed
     assert found.sinks[0].latencies.windows_closed is None
-
-
-def test_a_sink_that_got_nothing_is_missing_beside_one_that_is_right(case: Callable[..., Case], make: Any) -> None:
-    trial = case(flow_of(ROWS, WINDOWS))
-    of_rows, of_windows = trial.verified(make, rows=[trial.answer("rows")], windows=[]).sinks
-    assert faults(of_rows.verification) == {}
-    assert faults(of_windows.verification) == {"missing": of_windows.verification.expected}
-
-
-def test_the_slowest_sink_is_the_one_whose_results_come_latest(case: Callable[..., Case], make: Any) -> None:
-    """Windows wait for their end; rows do not."""
-    trial = case(flow_of(ROWS, WINDOWS))
-    assert (
-        trial.verified(make, rows=[trial.answer("rows")], windows=[trial.answer("windows")]).slowest.name == "windows"
-    )
 
 
 # --- updates ---

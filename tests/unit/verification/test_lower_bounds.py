@@ -174,23 +174,6 @@ def test_a_join_whose_events_were_never_read_has_no_ingest_time(case: Callable[.
 ANY_PAIR = PURCHASES.join(ADS.select(user_id="user_id", cost="price"), window=tumble("2s"), on="user_id")
 
 
-@pytest.mark.parametrize(
-    ("flow", "kind"),
-    [
-        (ANY_PAIR.sink("pairs"), "join"),
-        (ANY_PAIR.where("cost > 3").sink("pairs"), "join"),
-        (ANY_PAIR.select(user_id="user_id", cost="cost").sink("pairs"), "row"),
-        (ANY_PAIR.window(tumble("4s"), keys="user_id").aggregate(n="count(*)").sink("pairs"), "window"),
-    ],
-)
-def test_only_what_still_shows_a_joins_window_counts_from_its_end(
-    case: Callable[..., Case], flow: Flow, kind: str
-) -> None:
-    """A select may leave the window's end out, and an aggregate closes windows of its own."""
-    trial = case(flow)
-    assert module.rule_of(trial.resolved, trial.record).kind == kind
-
-
 def test_a_joins_results_without_their_window_are_verified(make: Any, case: Callable[..., Case]) -> None:
     trial = case(ANY_PAIR.select(user_id="user_id", cost="cost").sink("pairs"))
     found = verify(trial.receive(make, pairs=[trial.answer("pairs")]).resolved, trial.record)

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import pytest
 from streamgauge.config.experiment import build
 from streamgauge.core.engine_reports import Guarantee
 from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME
-from streamgauge.core.units import FAR_FUTURE_US, FAR_PAST_US
+from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.diff.compare import Counts
 from streamgauge.metrics.event_latency import LatencyBySecond, SinkLatencies
 from streamgauge.preflight.settings_checks import check
@@ -22,9 +21,8 @@ from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import Verification
 from streamgauge.verification.received_results import ReceivedResults
 from streamgauge.verification.sink_comparison import SinkDiff, allowed_by, of_all
-from streamgauge.verification.user_job_rows import DatedResults
 from streamgauge.verification.user_job_truth import rule_of
-from tests.unit.verification.test_user_job_truth import LATE_US, Case, faults
+from tests.unit.verification.helpers_user_jobs import LATE_US, Case, faults
 
 HEAD = """
 kind = "program"
@@ -181,7 +179,7 @@ def test_updates_of_a_trial_that_ended_early_are_not_demanded(job_case: Callable
     """How much input they cover is not known then."""
     program = job_case(UPDATES)
     program.receive(counts(program).slice(0, 50))
-    program.record.stop_early("the backlog cannot be worked off")
+    program.record.early_stop = "the backlog cannot be worked off"
     found = program.verify()
     assert found.missing == 0
     assert "not compared because the trial ended early" in found.sentence
@@ -379,20 +377,20 @@ def test_sinks_may_promise_different_guarantees(job_case: Callable[..., Case]) -
         [
             SinkDiff(name, "", verification, SinkLatencies(Latencies(), LatencyBySecond(), 0, 0, {}, None), 0)
             for name, verification in (
-                ("dear", Verification(**JUDGED, duplicate=3, delivery="at_least_once", allowed={"duplicate": 3})),
-                (
-                    "cheap",
-                    Verification(**JUDGED, duplicate=2, missing=1, delivery="at_most_once", allowed={"missing": 1}),
-                ),
+                ("dear", Verification(
+                    **JUDGED, independent=True, duplicate=3, delivery="at_least_once", allowed={"duplicate": 3})),
+                ("cheap", Verification(
+                    **JUDGED, independent=False, duplicate=2, missing=1, delivery="at_most_once",
+                    allowed={"missing": 1})),
             )
         ],
         job_case(TWO).record,
-    )
-    assert (found.delivery, found.allowed) == (None, {"duplicate": 3, "missing": 1})
+    )  # fmt: skip
+    assert (found.delivery, found.allowed, found.independent) == (None, {"duplicate": 3, "missing": 1}, False)
     assert {kind: count for kind, count in found.faults.items() if count} == {"duplicate": 2}
 
 
-JUDGED: dict[str, Any] = {"judged": True, "independent": True, "reference": ""}
+JUDGED: dict[str, Any] = {"judged": True, "reference": ""}
 
 
 KEYED = f"""
@@ -449,20 +447,6 @@ def test_keys_of_several_records_give_no_latency(job_case: Callable[..., Case], 
     (note,) = [note for note in notes if note.startswith("latency")]
     assert "latency_key user_id does not tell one record of purchases for" in note
     assert faults(program.verify()) == {}
-
-
-def test_dated_results_are_those_of_a_span() -> None:
-    """Without its end, as all results are; those without a time are in the first slice of all."""
-    batches = [pa.record_batch({EVENT_TIME: pa.nulls(2, pa.int64())})] * 2
-    received: Any = SimpleNamespace(rows=4, schema=batches[0].schema, batches=lambda: iter(batches))
-    dated = DatedResults(received, pa.array([5, 6, None, 7], pa.int64()))
-
-    def between(*span: int) -> list[int | None]:
-        return [time for batch in dated.batches(*span) for time in batch.column(EVENT_TIME).to_pylist()]
-
-    assert between() == [5, 6, None, 7]
-    assert between(6, 7) == [6]
-    assert between(FAR_PAST_US, 6) == [5, None]
 
 
 def test_a_few_shared_keys_are_left_out(job_case: Callable[..., Case]) -> None:

@@ -117,15 +117,6 @@ def test_updates_differ_by_their_window_too(job_case: Callable[..., Case]) -> No
     assert faults(trial.verify(*newest)) == {}
 
 
-@pytest.mark.parametrize("batch", [8, 19, *(pytest.param(one, marks=pytest.mark.long) for one in (4, 13))])
-def test_a_wrong_update_is_found(job_case: Callable[..., Case], batch: int) -> None:
-    """The last value, and one on the way that was mended later: early in the measured span, in its middle, or late."""
-    trial = job_case(f'mode="update", keys="user_id", reference="{UPDATES}"')
-    rows = updates(trial)
-    rows[batch] = rows[batch].set_column(1, "n", pc.add(rows[batch].column("n"), 1))
-    assert faults(trial.verify(*rows))["wrong"] == 100
-
-
 @pytest.mark.parametrize(
     ("measured_s", "expected"),
     [((5, 15), [4, 8, 13]), ((5, 16), [4, 9, 14]), ((5, 9), [4, 5, 7]), ((5, 7), [4, 5]), ((5, 6), [4]), ((5, 5), [])],
