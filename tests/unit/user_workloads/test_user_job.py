@@ -372,3 +372,41 @@ def test_a_time_that_the_sample_does_not_have_is_refused(write: Write, time: str
     words = [way_out, "sample rides.csv: must have the column that time= names"] if way_out else []
     message = the_problem(path) if way_out else user_job(path).name
     assert [each for each in words if each not in message] == []
+
+
+MISTAKES = {
+    "no return": ("frame = inputs['purchases']", "it has no return", "end late() with return"),
+    "return in a nested function only": ("def row(x):\n    return x", "it has no return", "end late() with return"),
+    "returns nothing": ("inputs['purchases']\nreturn None", "it has no return", "end late() with return"),
+    "two results": ("return {'a': inputs['purchases'], 'b': inputs['purchases']}", "a dictionary", "a file for each"),
+    "a pair": ("both = inputs['purchases']\nreturn both, both", "a tuple", "unionByName"),
+    "own query": ("inputs['purchases'].writeStream.format('console').start()", "start no query", "leave writeStream"),
+}  # fmt: skip
+
+FINE = {
+    "names are left to Python": "return inputs['purchase'].where(F.windw(limt))",
+    "a query in a branch": "if spark:\n    inputs['purchases'].writeStream.start()\nreturn inputs['purchases']",
+    "a query after an early return": "if spark:\n    return 1\ninputs['purchases'].writeStream.start()",
+    "a query in a nested function": "def later(x):\n    x.writeStream.start()\nreturn inputs['purchases']",
+    "a pair in a branch": "if spark:\n    return spark, 1\nreturn inputs['purchases']",
+    "a return in a branch": "if inputs:\n    return inputs['purchases']",
+    "only raises": "raise NotImplementedError",
+}
+
+
+def late(write: Write, body: str) -> Path:
+    """A job whose function has this body."""
+    return write(f"@job(PURCHASES)\ndef late(spark, inputs):\n{textwrap.indent(body, '    ')}\n")
+
+
+@pytest.mark.parametrize(("body", "got", "way_out"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_certain_mistake_is_refused_before_spark_starts(write: Write, body: str, got: str, way_out: str) -> None:
+    """With the user's line and a way out."""
+    path = late(write, body)
+    message = the_problem(path)
+    assert [each for each in (got, way_out, f'File "{path}", line ') if each not in message] == []
+
+
+@pytest.mark.parametrize("body", FINE.values(), ids=FINE.keys())
+def test_code_that_may_run_is_not_refused(write: Write, body: str) -> None:
+    assert user_job(late(write, body)).name == "my_job"
