@@ -61,8 +61,7 @@ class Sut:
         keys = last.keys if isinstance(last, WindowAggregate) else ()
         self._faults = Faults(self._options.fault, self._options.fault_every, keys)
         self._clock = Clock.fixed_now()
-        capacity_per_s = self._options.scaling.capacity(self._options.capacity_per_s, job.instances)
-        self._pace = Pace(capacity_per_s, self._clock.now_us, self._options.jitter)
+        self._pace = Pace(self._options.capacity_per_s * job.instances, self._clock.now_us, self._options.jitter)
         self._locations = [edge.location for edge in job.edges.inputs]
         self._token = job.edges.output.token
         # A micro-batch reads up to the newest cut, so no other is kept.
