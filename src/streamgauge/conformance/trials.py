@@ -102,10 +102,6 @@ class Started:
     conductor: TrialConductor
     folder: RunFolder
 
-    @property
-    def testbed(self) -> TestBed:
-        return self.conductor.testbed
-
     def trial(self) -> TrialResult:
         """A short trial: conducted, verified by the oracle, judged and written as one of `run`."""
         trial = JudgedTrial(

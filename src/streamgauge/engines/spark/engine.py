@@ -21,9 +21,6 @@ from streamgauge.system.child_processes import ChildFailed
 from streamgauge.system.cpu_pinning import cpus
 from streamgauge.system.disk import Scratch
 
-MAIN = "streamgauge.engines.spark.main"
-"""The process of every execution mode."""
-IMPORTING = "importing PySpark"
 LOCAL_GRACE_S, CLUSTER_GRACE_S = 1.5, 4.0
 """A local Spark can be killed at once; executors on other machines need time to be released."""
 
@@ -89,7 +86,9 @@ class SparkEngine(HeldEngine):
     def _start_process(self, log: Path) -> dict[str, str]:
         """Starts the process of the job, and waits until Spark runs. Returns the settings in force."""
         job = self._job
-        self._child = spark_process(MAIN, job, Path(job.folder), log, self._cpus, job.master, job.options)
+        self._child = spark_process(
+            "streamgauge.engines.spark.main", job, Path(job.folder), log, self._cpus, job.master, job.options
+        )
         return started(self._child, job.master, job.options)
 
     def status(self) -> EngineStatus:
@@ -109,7 +108,7 @@ class SparkEngine(HeldEngine):
             return EngineStatus(False, f"{error}{log}", disk_full=is_full(error))
 
     def stage(self) -> str:
-        return self._child.stage or IMPORTING if self._child is not None else ""
+        return self._child.stage or "importing PySpark" if self._child is not None else ""
 
     def pids(self) -> list[int]:
         """The processes of Spark's driver, and those of this machine's cluster."""

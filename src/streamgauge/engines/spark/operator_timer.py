@@ -83,7 +83,11 @@ class SparkTimer:
     def _runs(self, frames: dict[str, DataFrame], prefix: str) -> dict[str, Any]:
         """Both runs over the same frames, already planned."""
         node, lowering = self._operator.node, Lowering(_reader(frames), _reader(frames), self._choices, self._buckets)
-        inputs = [_input(lowering, frames, each) for each in graph.inputs(node)]
+        # Arrays in an input are computed in both runs.
+        inputs = [
+            frames[each.name] if isinstance(each, Source) else lowering.lower(each).drop(TIME)
+            for each in graph.inputs(node)
+        ]
         return {
             f"{prefix}reading": _planned(_united(inputs)),
             f"{prefix}operator": _planned(lowering.lower(node).drop(TIME)),
@@ -146,11 +150,6 @@ def _reader(frames: dict[str, DataFrame]) -> Read:
         return frame.withColumn(TIME, F.timestamp_micros(EVENT_TIME)).drop(EVENT_TIME)
 
     return read
-
-
-def _input(lowering: Lowering, frames: dict[str, DataFrame], node: Node) -> DataFrame:
-    """The input of an operator. Arrays in it are computed in both runs."""
-    return frames[node.name] if isinstance(node, Source) else lowering.lower(node).drop(TIME)
 
 
 def _united(frames: list[DataFrame]) -> DataFrame:

@@ -12,12 +12,12 @@ from pathlib import Path
 import psutil
 
 from streamgauge.core.errors import InputError, MachineError, Problem, Rule, attempt, broken, refuse, require
-from streamgauge.core.machine_check import port_problem
+from streamgauge.core.machine_check import port_problem, refuse_missing
 from streamgauge.core.units import format_cpus, parse_cpus, parse_size
 from streamgauge.engines.local_cluster import Cluster, ClusterRequest, Member, Report, ended_in_words
 from streamgauge.engines.spark.cluster import state
 from streamgauge.engines.spark.cluster.state import MASTER
-from streamgauge.engines.spark.session.environment import SET_ASIDE_EVERYWHERE, require_plain_path
+from streamgauge.engines.spark.session.environment import SET_ASIDE_EVERYWHERE, plain_path_check
 from streamgauge.engines.spark.session.masters import HOST, SCHEME
 from streamgauge.engines.spark.session.python_workers import view_of_spark_home
 from streamgauge.system.child_processes import is_running, send_signal, start_process, wait_until
@@ -56,7 +56,7 @@ def start(request: ClusterRequest, report: Report) -> Cluster:
     planned = resolve(request)
     find_java("the cluster")
     at = state.owned_folder()
-    require_plain_path(at)
+    refuse_missing([plain_path_check(at)])
     with _exclusive(at):
         _make_room(at, report)
         # Only now, because an interrupted start may hold the port until it is ended.

@@ -13,7 +13,7 @@ from streamgauge.core.schema import LINEAGE
 from streamgauge.dataflow.nodes import Source
 from streamgauge.engines.spark.io.event_batching import packed_schema, row_schema, unpack
 from streamgauge.engines.spark.io.flight_source import named
-from streamgauge.engines.spark.io.spi import QueryStart, Reader, TransportAdapter, Write
+from streamgauge.engines.spark.io.spi import QueryStart, TransportAdapter, Write
 from streamgauge.engines.spark.lowering.arrow_blocks import PACKED, Packing
 from streamgauge.engines.spark.lowering.queries import Query
 from streamgauge.engines.spark.lowering.row_counter import RowCounter
@@ -36,7 +36,8 @@ class FlightAdapter(TransportAdapter):
         session: SparkSession,
         source: Source,
         columns: Sequence[str],
-        reader: Reader,
+        query: str,
+        reader: int,
         packing: Packing | None = None,
         counter: RowCounter | None = None,
         event_range: Mapping[str, str] | None = None,
@@ -54,12 +55,12 @@ class FlightAdapter(TransportAdapter):
             "frontier": edges.frontier,
             "columns": json.dumps(columns),
             "nullable": json.dumps(nullable),
-            "query": reader.query,
-            "reader": str(reader.number),
+            "query": query,
+            "reader": str(reader),
             **(event_range or {}),
         }
         frame_reader: Any = session.readStream if event_range is None else session.read
-        configured = frame_reader.format(format_of(reader.query)).options(**options)
+        configured = frame_reader.format(format_of(query)).options(**options)
         if packing is not None:
             return configured.schema(PACKED).option("packing", json.dumps(asdict(packing))).load()
         if self._options["source"] == "rows":

@@ -43,7 +43,6 @@ _SOCKET_NAME = f"/.{'x' * 36}.sock"
 """As long as Spark's socket names, which contain a UUID."""
 _ENVIRONMENT = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
 """Variables that name configuration, which Spark reads where its master is on other machines."""
-_NO_SIMILAR_NAME = "leave it out, or correct its spelling"
 _KIND = re.compile(r"^(.*: )?[\w.]*(Exception|Error): ")
 """The prefix of JVM error messages."""
 LOG_LEVEL = "WARN"
@@ -146,7 +145,7 @@ def unknown_settings(users: Mapping[str, str], names: frozenset[str]) -> list[Pr
     return [
         Problem(
             f"option {name}", "is not a setting of Spark", users[name],
-            f"--option {meant}=..." if meant else _NO_SIMILAR_NAME,
+            f"--option {meant}=..." if meant else "leave it out, or correct its spelling",
         )
         for name, meant in similar.items()
     ]  # fmt: skip

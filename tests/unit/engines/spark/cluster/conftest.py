@@ -92,7 +92,7 @@ def sleeping(place: Path, member: Callable[..., Member], monkeypatch: pytest.Mon
     monkeypatch.setattr(service, "Daemons", Sleeping)
     monkeypatch.setattr(service, "find_java", lambda *_: Java("java", 17, "17"))
     monkeypatch.setattr(service, "memory_bytes", lambda: 16 * 2**30)
-    monkeypatch.setattr(service, "require_plain_path", lambda _: None)
+    monkeypatch.setattr(service, "refuse_missing", lambda _: None)
     monkeypatch.setattr(service, "ENDED_S", 5.0)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
     return place
