@@ -108,7 +108,7 @@ def batches_of(counting: RowCounting) -> Any:
     writer.queryName = writer.option = writer.trigger = writer.outputMode = lambda *_, **__: writer
     (query,) = QUERIES
     frame: Any = SimpleNamespace(writeStream=writer)
-    send = FlightAdapter(Edges((), Edge("", ""), {}), {}).sender(query)
+    send = partial(FlightAdapter(Edges((), Edge("", ""), {}), {}).send, query)
     QueryStart(query, Path(), {}, partial(counting.batch_written, query.name)).by_batch(frame, send)
     return given[0]
 

@@ -143,6 +143,7 @@ class KafkaAdapter(TransportAdapter):
     """Reads streams from topics; results go to the run's results topic."""
 
     reads_evenly = False
+    carries = staticmethod(is_carried)
 
     def __init__(self, edges: Edges, options: Mapping[str, str], clients: ClientSettings | None = None) -> None:
         super().__init__(edges, options)
@@ -160,9 +161,6 @@ class KafkaAdapter(TransportAdapter):
         for end, options in (("source", self._clients.reading), ("sink", self._clients.writing)):
             settings[end] = f"Spark's own for Kafka: {' '.join(f'{name}={value}' for name, value in options.items())}"
         return settings
-
-    def carries(self, kind: str) -> bool:
-        return is_carried(kind)
 
     def read(
         self,

@@ -64,13 +64,8 @@ def open_session(
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master(master).appName("streamgauge")
-    for name, value in {
-        **_jvm(master, folder, conf.get("spark.driver.memory"), jvm_options, whole_heap),
-        **conf,
-    }.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    settings = {**_jvm(master, folder, conf.get("spark.driver.memory"), jvm_options, whole_heap), **conf}
+    session = SparkSession.builder.master(master).appName("streamgauge").config(map=settings).getOrCreate()
     session.sparkContext.setLogLevel(LOG_LEVEL)
     if not is_local(master):
         session.sparkContext.addPyFile(_own_code(folder))
