@@ -237,15 +237,6 @@ def test_progress_arrives_as_it_was_sent(mode: ExecutionMode, progress: BatchPro
     assert engine_of(child, mode).batch_progress() == [progress]
 
 
-def test_a_process_that_does_not_answer_has_no_progress() -> None:
-    """No verdict depends on it."""
-
-    def ask(*_: Any) -> Any:
-        raise ChildFailed("ended")
-
-    assert engine_of(SimpleNamespace(ask=ask)).batch_progress() == []
-
-
 def test_a_call_that_fails_because_the_jvm_ended_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """A refused connection, or a batch that ended by it; another failure keeps its own words."""
 

@@ -12,14 +12,6 @@ from streamgauge.engines.synthetic.options import Stall, read_options
 from streamgauge.engines.synthetic.plugin import SyntheticPlugin
 
 
-def test_defaults_are_a_plain_consumer() -> None:
-    """Without options there is a capacity, and nothing is planted."""
-    options = read_options({})
-    assert options.capacity_per_s == 100_000
-    assert (options.batch_us, options.stall, options.fault) == (0, None, "none")
-    assert (options.jitter, options.degradation) == (0, 0)
-
-
 def test_options_are_read_with_their_units() -> None:
     """Rates and times are written as people write them."""
     options = read_options({"capacity": "500k", "batch": "1s", "stall": "2s@12s", "fault": "drop"})
