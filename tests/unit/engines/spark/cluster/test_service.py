@@ -122,8 +122,8 @@ def test_a_refused_memory_has_a_way_out_that_fits(monkeypatch: pytest.MonkeyPatc
 def test_a_start_that_fails_leaves_nothing(sleeping: Path, reports: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Member] = []
 
-    def failing(daemons: Any, _: Cluster) -> None:
-        made.extend(daemons.members)
+    def failing(daemons: Any) -> None:
+        made.extend(daemons.cluster.members)
         raise MachineError("no worker")
 
     monkeypatch.setattr(service.Daemons, "start_workers", failing)
@@ -140,9 +140,9 @@ def test_each_process_is_named_as_soon_as_it_runs(reports: list[str], monkeypatc
     seen: list[Cluster | None] = []
     started = service.Daemons.start_workers
 
-    def start_workers(daemons: Any, cluster: Cluster) -> None:
+    def start_workers(daemons: Any) -> None:
         seen.append(state.read())
-        started(daemons, cluster)
+        started(daemons)
 
     monkeypatch.setattr(service.Daemons, "start_workers", start_workers)
     cluster = start(TWO, reports.append)
