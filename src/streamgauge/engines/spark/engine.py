@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamgauge.core.engine_reports import BatchProgress, OperatorCounts, OperatorRows
-from streamgauge.core.errors import EngineError, StreamgaugeError, is_full
+from streamgauge.core.errors import EngineError, is_full
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.held_engine import HeldEngine
 from streamgauge.engines.local_cluster import Cluster, ended_in_words
@@ -73,15 +73,8 @@ class SparkEngine(HeldEngine):
         )
         self.stop_s = LOCAL_GRACE_S if is_local(job.master) else CLUSTER_GRACE_S
         self._cluster = cluster_at(job.master)
-        try:
-            self._settings = {
-                "master": job.master,
-                **settings_of(job.master),
-                **self._start_process(folder / "spark.log"),
-            }
-        except StreamgaugeError:
-            self.stop()
-            raise
+        in_force = self._start_process(folder / "spark.log")
+        self._settings = {"master": job.master, **settings_of(job.master), **in_force}
 
     def _start_process(self, log: Path) -> dict[str, str]:
         """Starts the process of the job, and waits until Spark runs. Returns the settings in force."""

@@ -26,7 +26,6 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from streamgauge.core.errors import EngineError, InputError
 from streamgauge.core.schema import EVENT_TIME
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Node, Process, Source, WindowAggregate
@@ -217,18 +216,8 @@ class Timing:
             **self._users,
         }
         user_jobs = {each.name: load(each.job) for each in self._job.operators if each.job is not None}
-        try:
-            session = open_checked(
-                MASTER,
-                conf,
-                self._users,
-                Path(self._job.folder),
-                (*JVM_OPTIONS[self._own_options["jit"]], SMALL_INITIAL_HEAP),
-            )
-        except InputError:
-            raise
-        except Exception as error:
-            raise EngineError(error_message(str(error))) from None
+        jvm_options = (*JVM_OPTIONS[self._own_options["jit"]], SMALL_INITIAL_HEAP)
+        session = open_checked(MASTER, conf, self._users, Path(self._job.folder), jvm_options)
         for operator in self._job.operators:
             self._timed[operator.name] = self._of(session, operator, user_jobs)
         return {"master": MASTER, **conf}

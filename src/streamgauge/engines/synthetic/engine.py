@@ -36,7 +36,6 @@ class SyntheticEngine(HeldEngine):
             try:
                 self._child.ask("start", START_TIMEOUT_S)
             except ChildFailed as error:
-                self.stop()
                 raise EngineError(f"known did not start: {error}", str(log)) from None
 
     def status(self) -> EngineStatus:

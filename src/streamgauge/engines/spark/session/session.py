@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from streamgauge.core.errors import Problem, SettingError, near
+from streamgauge.core.errors import EngineError, Problem, SettingError, near
 from streamgauge.engines.spark.session.environment import recorded
 from streamgauge.engines.spark.session.masters import is_local
 from streamgauge.engines.spark.session.python_workers import UNCHANGED, VARIABLE
@@ -80,7 +80,8 @@ def open_checked(
     jvm_options: Sequence[str] = (),
     whole_heap: bool = True,
 ) -> Any:
-    """As `open_session`. Raises SettingError if Spark does not know a user's setting or refuses its value.
+    """As `open_session`. Raises SettingError if Spark does not know a user's setting or refuses its value, and
+    EngineError with Spark's reason if it does not start otherwise.
 
     `users` is the part of the configuration that the user gave.
     """
@@ -90,7 +91,7 @@ def open_checked(
     except Exception as error:
         if (refused := _refused(users, str(error))) is not None:
             raise SettingError(refused) from None
-        raise
+        raise EngineError(error_message(str(error))) from None
     if problems := unknown_settings(users, spark_setting_names(session._jvm)):
         raise SettingError(problems)
     return session
