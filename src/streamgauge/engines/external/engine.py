@@ -67,6 +67,7 @@ class ExternalEngine(HeldEngine):
                 self._launch(launch, environment, folder)
             self._await(Readiness(launch, settings.of_client, group, inputs.values(), self._log))
         except StreamgaugeError as error:
+            self.stop()  # its last words are in the log
             log = str(self._log) if self._log.is_file() and self._log.stat().st_size else None
             raise EngineError(f"the program did not get ready: {error}", log) from None
 
