@@ -20,7 +20,6 @@ from streamgauge.stats import bootstrap
 from streamgauge.studies.scalability import scaling_laws
 from streamgauge.system.java import find_java
 from streamgauge.transports.kafka.broker import Broker, require_jars
-from tests.helpers_restart import Restart
 
 pytest_plugins = ["streamgauge.conformance.plugin"]  # an installation of an earlier source tree may not declare it
 
@@ -138,12 +137,6 @@ def quick_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 def quick_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tenth of the replicates: a study of scalability fits its laws again after each trial."""
     monkeypatch.setattr(scaling_laws, "REPLICATES", 40)
-
-
-@pytest.fixture
-def restart() -> Restart:
-    """Spark, killed and started again in the middle of a trial."""
-    return Restart()
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.experiment import build
+from streamgauge.conformance.trials import DRAIN_S
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import MachineError
 from streamgauge.core.trial import TrialSnapshot
@@ -21,10 +22,10 @@ from streamgauge.results.run import Verification
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.cluster import KafkaCluster
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start, testbed_settings
+from streamgauge.trial.events import Observer
 from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.progress import Show, snapshots
 from streamgauge.trial.trial_result import TrialResult
-from tests.helpers_restart import RESTARTED_S
 
 DURATION_S = 6.0
 WINDOW = {"range": "2s", "slide": "1s", "packs": "200"}
@@ -90,7 +91,7 @@ def trial(
     folder: RunFolder,
     number: int = 1,
     on_progress: Show = lambda _: None,
-    keep_results: bool = False,
+    observe: Observer | None = None,
 ) -> TrialResult:
     """A short real trial in a folder of its own."""
     settings = JudgedTrial(
@@ -99,12 +100,10 @@ def trial(
         fresh=True,
         duration_s=DURATION_S,
         may_extend=False,
-        drain_s=RESTARTED_S,
-        keep_results=keep_results,
+        drain_s=DRAIN_S,
     )
-    return TrialConductor(resolved, testbed, snapshots(on_progress)).run(
-        folder.trial(number, datetime.now(UTC)), settings
-    )
+    conductor = TrialConductor(resolved, testbed, observe or snapshots(on_progress))
+    return conductor.run(folder.trial(number, datetime.now(UTC)), settings)
 
 
 class InMidTrial:

@@ -102,10 +102,6 @@ class Started:
     conductor: TrialConductor
     folder: RunFolder
 
-    @property
-    def testbed(self) -> TestBed:
-        return self.conductor.testbed
-
     def trial(self) -> TrialResult:
         """A short trial: conducted, verified by the oracle, judged and written as one of `run`."""
         trial = JudgedTrial(
@@ -154,18 +150,21 @@ class Kill:
 
 class Restart:
     """An observer that kills the engine and starts it again once, when every sink has results and the engine, if it
-    keeps any, a checkpoint.
+    keeps any, a checkpoint; or when the recorder has told of `commits_since` more commits.
     """
 
-    def __init__(self, testbed: TestBed) -> None:
-        self._testbed = testbed
+    def __init__(self, testbed: TestBed, commits_since: int = 0) -> None:
+        self._testbed, self._commits_since = testbed, commits_since
+        self._until = float("inf")
         self.killed_us = 0
 
     def __call__(self, event: TrialEvent) -> None:
         if self.killed_us or not isinstance(event, Progress):
             return
-        recorded = {commit.sink for commit in event.record.trial_log.commits}
-        if recorded >= set(self._testbed.sinks) and self._testbed.engine_can_restart():
+        commits = event.record.trial_log.commits
+        if {commit.sink for commit in commits} >= set(self._testbed.sinks) and self._testbed.engine_can_restart():
+            self._until = min(self._until, len(commits) + self._commits_since)
+        if len(commits) >= self._until:
             self.killed_us = self._testbed.clock.now_us()
             self._testbed.restart_engine()
 

@@ -214,7 +214,10 @@ class Engine(Protocol):
 
     @abstractmethod
     def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
-        """Starts the SUT and waits until its query runs. Raises EngineError with the engine's reason."""
+        """Starts the SUT and waits until its query runs. Raises EngineError with the engine's reason.
+
+        What it has started then is ended by `stop`.
+        """
 
     def stage(self) -> str:
         """The current step of a start, as text; empty if unknown."""

@@ -209,16 +209,7 @@ def needed(flow: Flow) -> dict[str, pa.Table]:
 
 def expected(flow: Flow, without: pa.Table | None = None) -> list[tuple[Any, ...]]:
     """The oracle's answer, of all events or `without` some of them."""
-    inputs = needed(flow)
-    with duckdb.connect(config={"threads": 1}) as con:
-        con.execute("SET TimeZone = 'UTC'")
-        for name in inputs:
-            rows = EVENTS[name]
-            if without is not None:
-                rows = rows.filter(pc.invert(pc.is_in(rows["event_id"], without["event_id"])))
-            con.register(f"rows_{name}", rows)
-        text = lower.sql(flow, {name: f"rows_{name}" for name in inputs})
-        return in_order(con.execute(text).fetchall(), tuple(schema.columns(flow.sink.input)))
+    return in_order(expected_in_all(flow, without), tuple(schema.columns(flow.sink.input)))
 
 
 def in_order(rows: list[Any], names: tuple[str, ...]) -> list[tuple[Any, ...]]:
@@ -240,6 +231,16 @@ def in_stream(spark: Any, flow: Flow, folder: Path, choices: Mapping[str, str] |
     parts = {name: cut(rows, CUTS_S) for name, rows in EVENTS.items()}
     found = streamed(spark, flow, folder, parts, choices)
     return [in_order(batch, tuple(found.types)) for batch in found.batches]
+
+
+def check_stream(
+    spark: Any, made: Flow, folder: Path, choices: Mapping[str, str] | None = None, several: bool = True
+) -> None:
+    """As a stream a flow gives the oracle's rows, in `several` batches."""
+    flow = with_lineage(made)
+    batches = in_stream(spark, flow, folder, choices)
+    assert not several or len([batch for batch in batches if batch]) > 1, "one batch proves nothing"
+    assert sorted((row for batch in batches for row in batch), key=repr) == sorted(expected(flow), key=repr)
 
 
 @pytest.mark.long
@@ -277,12 +278,16 @@ def test_aggregates_of_one_query_are_those_of_several(spark: Any, name: str) -> 
         assert in_order(found, names) == in_order(list(wanted.values()), names)
 
 
-def expected_in_all(flow: Flow) -> list[tuple[Any, ...]]:
+def expected_in_all(flow: Flow, without: pa.Table | None = None) -> list[tuple[Any, ...]]:
     """With the tail's rows."""
     inputs = needed(flow)
     with duckdb.connect(config={"threads": 1}) as con:
+        con.execute("SET TimeZone = 'UTC'")
         for name in inputs:
-            con.register(f"rows_{name}", EVENTS[name])
+            rows = EVENTS[name]
+            if without is not None:
+                rows = rows.filter(pc.invert(pc.is_in(rows["event_id"], without["event_id"])))
+            con.register(f"rows_{name}", rows)
         return con.execute(lower.sql(flow, {name: f"rows_{name}" for name in inputs})).fetchall()
 
 
@@ -294,10 +299,7 @@ STREAMED = [name for name, flow in FLOWS.items() if flow.sink.mode == "append"]
 @pytest.mark.parametrize("name", STREAMED)
 def test_as_a_stream_it_is_the_oracles_answer(spark: Any, tmp_path: Path, name: str) -> None:
     """In batches: every row once, whichever batch it came in."""
-    flow = with_lineage(FLOWS[name])
-    batches = in_stream(spark, flow, tmp_path)
-    assert len([batch for batch in batches if batch or name in ALL_AT_ONCE]) > 1, "one batch proves nothing"
-    assert sorted((row for batch in batches for row in batch), key=repr) == sorted(expected(flow), key=repr)
+    check_stream(spark, FLOWS[name], tmp_path, several=name not in ALL_AT_ONCE)
 
 
 def test_first_rows_are_exchanged_once_however_many_keys(spark: Any, tmp_path: Path) -> None:
@@ -321,15 +323,6 @@ def test_first_rows_are_exchanged_once_however_many_keys(spark: Any, tmp_path: P
     assert len(exchanges) == 1
 
 
-@pytest.mark.parametrize("name", STATEFUL)
-def test_a_keyed_process_goes_on_over_batches(spark_with_state: Any, tmp_path: Path, name: str) -> None:
-    """As a stream it is the oracle's answer, though events of one key come in several batches and instances."""
-    flow = with_lineage(STATEFUL[name])
-    batches = in_stream(spark_with_state, flow, tmp_path)
-    assert len([batch for batch in batches if batch]) > 1, "one batch proves nothing"
-    assert sorted((row for batch in batches for row in batch), key=repr) == sorted(expected(flow), key=repr)
-
-
 SLIDING: dict[str, Flow] = {
     "of a source": A.window(hop("4s", "2s"), keys="k").aggregate(n="count(*)", total="sum(v)", most="max(v)")
     .sink("out"),
@@ -341,21 +334,18 @@ SLIDING: dict[str, Flow] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SLIDING)
-def test_windows_of_a_process_are_the_oracles_answer(spark_with_state: Any, tmp_path: Path, name: str) -> None:
-    """Every window once, of rows that the source packs and of computed ones, and with a window after it."""
-    flow = with_lineage(SLIDING[name])
+@pytest.mark.parametrize("name", STATEFUL | SLIDING)
+def test_a_keyed_process_goes_on_over_batches(spark_with_state: Any, tmp_path: Path, name: str) -> None:
+    """As a stream it is the oracle's answer, though events of one key come in several batches and instances; windows of
+    a process too, of rows that the source packs and of computed ones, and with a window after it.
+    """
     choices = {} if name == "as auto does" else {"aggregate": "sliding"}
-    batches = in_stream(spark_with_state, flow, tmp_path, choices)
-    assert len([batch for batch in batches if batch]) > 1, "one batch proves nothing"
-    assert sorted((row for batch in batches for row in batch), key=repr) == sorted(expected(flow), key=repr)
+    check_stream(spark_with_state, (STATEFUL | SLIDING)[name], tmp_path, choices)
 
 
 def test_a_window_follows_a_packed_join(spark: Any, tmp_path: Path) -> None:
     """The packed lowering of a join gives the time that a window after it needs."""
-    flow = with_lineage(FLOWS["window after join"])
-    batches = in_stream(spark, flow, tmp_path, {"join": "packed"})
-    assert sorted((row for batch in batches for row in batch), key=repr) == sorted(expected(flow), key=repr)
+    check_stream(spark, FLOWS["window after join"], tmp_path, {"join": "packed"}, several=False)
 
 
 @pytest.mark.parametrize("name", [name for name, flow in FLOWS.items() if flow.sink.mode == "update"])

@@ -1,4 +1,4 @@
-"""Every node, expression and topology in sessions of another size, in a process of their own: one has one Spark."""
+"""Every node and expression in sessions of another size, in a process of their own: one has one Spark."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers_modules import ROOT
 
-FILES = ("test_nodes.py", "test_expressions.py", "test_topologies.py")
+FILES = ("test_nodes.py", "test_expressions.py")
 
 
 @pytest.mark.spark

@@ -10,6 +10,7 @@ from typing import Any
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.experiment import build
+from streamgauge.conformance.trials import DRAIN_S
 from streamgauge.core.engine_reports import OperatorCounts, OperatorRows
 from streamgauge.core.trial import TrialSpans
 from streamgauge.core.units import FAR_FUTURE_US
@@ -19,10 +20,10 @@ from streamgauge.metrics.trial_log import Batch
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.settings_checks import check
 from streamgauge.system.child_processes import wait_until
+from streamgauge.trial.events import Observer
 from streamgauge.trial.progress import Show
 from streamgauge.trial.trial_result import TrialResult
 from tests.helpers_broker_trials import check_events, running, trial
-from tests.helpers_restart import RESTARTED_S
 
 WARM_UP = "4s"
 
@@ -47,8 +48,8 @@ class Case:
 
         engine.operator_row_counts = count  # type: ignore[method-assign]
 
-    def trial(self, number: int, on_progress: Show = lambda _: None) -> TrialResult:
-        return trial(self.resolved, self.testbed, self.folder, number, on_progress)
+    def trial(self, number: int, on_progress: Show = lambda _: None, observe: Observer | None = None) -> TrialResult:
+        return trial(self.resolved, self.testbed, self.folder, number, on_progress, observe)
 
     def counted_with(self, operators: Sequence[str]) -> dict[str, dict[Batch, int]]:
         """Rows of each operator in each batch, as soon as Spark has told of a batch with all of these, which it may do
@@ -57,12 +58,12 @@ class Case:
         found: dict[str, dict[Batch, int]] = defaultdict(dict)
 
         def known() -> bool:
-            self.testbed.engine.operator_row_counts(RESTARTED_S)
+            self.testbed.engine.operator_row_counts(DRAIN_S)
             for row in self.counted:
                 found[row.operator][row.query, row.batch] = row.rows
             return bool(set.intersection(*(set(found[name]) for name in operators)))
 
-        assert wait_until(known, RESTARTED_S)
+        assert wait_until(known, DRAIN_S)
         return found
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from streamgauge.conformance.trials import Restart
 from streamgauge.dataflow import graph
 from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.trial_log import Batch
@@ -19,7 +20,6 @@ from tests.engine_conformance.spark_trials.helpers_spark_trials import (
 )
 from tests.helpers_application_variants import operators_of, together, ways_of
 from tests.helpers_broker_trials import check_results, check_sinks
-from tests.helpers_restart import Restart
 
 pytestmark = pytest.mark.spark
 WINDOW = {"range": "2s", "slide": "1s"}
@@ -188,7 +188,6 @@ GROUPS = [
 def test_every_application_is_exactly_once(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    restart: Restart,
     rate: str,
     parts: dict[str, dict[str, Any]],
     rows_least: dict[str, int],
@@ -201,7 +200,8 @@ def test_every_application_is_exactly_once(
     monkeypatch.setitem(registry._all(), workload.name, workload)
     warm_up = "20s" if "machine_outlier" in parts else WARM_UP  # its results wait for two batches more
     with started(tmp_path, workload.name, rate, {}, {}, warm_up) as running:
-        judged = running.trial(1, restart.once(running.testbed) if killed else lambda _: None)
+        restart = Restart(running.testbed)
+        judged = running.trial(1, observe=restart if killed else None)
         if {*LEARNING} <= {node.name for node in graph.operators(running.resolved.flow)}:
             check_handed_on(running.counted_with(LEARNING))
     if killed:
@@ -290,7 +290,7 @@ def test_every_workload_is_verified_on_spark() -> None:
     """A workload that nobody put into a case is found here."""
     cases = {workload for _, workload, *_ in CASES} | {name for _, parts, _ in APPLICATIONS for name in parts}
     elsewhere = {"identity"} | {name for name in registry.names() if name.startswith("scalability_")}
-    assert cases | elsewhere == set(registry.names())  # test_life_of_spark.py, test_topologies.py
+    assert cases | elsewhere == set(registry.names())  # test_life_of_spark.py, test_applications.py
 
 
 def test_every_way_of_an_application_is_verified_on_spark() -> None:

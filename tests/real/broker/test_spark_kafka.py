@@ -9,6 +9,7 @@ import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.experiment import build
+from streamgauge.conformance.trials import Restart
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
 from streamgauge.core.trial import TrialSnapshot
@@ -31,7 +32,6 @@ from tests.helpers_broker_trials import (
     started,
     trial,
 )
-from tests.helpers_restart import Restart
 from tests.unit.transports.kafka.helpers_secured_broker import PASSWORD, wanting_a_log_in
 
 GONE_S = 20.0
@@ -150,7 +150,7 @@ OF_KEYS_AND_UPDATES = {
 @pytest.mark.long
 @on_a_broker
 def test_answers_are_right_across_a_restart_on_brokers_of_ones_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, restart: Restart
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark is killed in mid-trial, and begins the batch that it was at anew: what it had sent of that counts once.
 
@@ -165,7 +165,8 @@ def test_answers_are_right_across_a_restart_on_brokers_of_ones_own(
         requested: dict[str, Any] = {"partitions": 2, "transport_options": options}
         with started(tmp_path / "runs", workload.name, "4k", **requested) as started_:
             resolved, testbed, folder = started_
-            judged = trial(resolved, testbed, folder, on_progress=restart.once(testbed))
+            restart = Restart(testbed)
+            judged = trial(resolved, testbed, folder, observe=restart)
             assert topics.names()
         restart.check(judged)
         check_answers(judged, 100)
@@ -179,10 +180,11 @@ def test_answers_are_right_across_a_restart_on_brokers_of_ones_own(
 
 @pytest.mark.long
 @on_a_broker
-def test_windows_of_two_partitions_are_right_across_a_restart(tmp_path: Path, restart: Restart) -> None:
+def test_windows_of_two_partitions_are_right_across_a_restart(tmp_path: Path) -> None:
     """They are read at no common event time, and the watermark waits for the one that lags."""
     with started(tmp_path, "windowed_aggregation", "20k", generators=2, **WINDOW) as (resolved, testbed, folder):
-        judged = trial(resolved, testbed, folder, on_progress=restart.once(testbed))
+        restart = Restart(testbed)
+        judged = trial(resolved, testbed, folder, observe=restart)
     restart.check(judged)
     check_answers(judged, 1500)
 

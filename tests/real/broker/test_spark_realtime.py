@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from streamgauge.conformance.trials import Restart
 from streamgauge.dataflow.builder import Stream, source
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.system.child_processes import wait_until
@@ -25,7 +26,6 @@ from tests.helpers_broker_trials import (
     started,
     trial,
 )
-from tests.helpers_restart import Restart
 from tests.helpers_verdicts import sentence_against
 
 ENGINE = "spark-rtm"
@@ -122,10 +122,10 @@ def test_a_restart_repeats_what_was_written_since_it_kept_how_far_it_is(tmp_path
     """Spark is killed in mid-trial and comes back with its state: no answer is lost or wrong, and what comes twice is
     counted as what it is.
     """
-    restart, parameters = Restart(SLICES), WINDOW if workload == "windowed_aggregation" else {}
-    options = {"trigger": "5 seconds"}
+    options, parameters = {"trigger": "5 seconds"}, WINDOW if workload == "windowed_aggregation" else {}
     with started(tmp_path, workload, "2k", ENGINE, options=options, **parameters) as (resolved, testbed, folder):
-        judged = trial(resolved, testbed, folder, on_progress=restart.once(testbed))
+        restart = Restart(testbed, SLICES)
+        judged = trial(resolved, testbed, folder, observe=restart)
     restart.check(judged)
     found = judged.result.verification
     assert found is not None

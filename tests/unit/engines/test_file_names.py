@@ -63,11 +63,3 @@ def test_each_engine_has_the_files_that_the_page_says_each_has() -> None:
     assert [each for each in FOLDERS if not {f"{each}/plugin", f"{each}/engine"} <= found] == []
     declared = {(place.split(".")[2], entry(name).conformance) for name, place in BUILT_IN.items()}
     assert [folder for folder, conf in declared if bool(conf) != (f"{folder}/conformance" in found)] == []
-
-
-def test_another_name_for_the_same_thing_is_found() -> None:
-    """Also a name that no folder has any more, and a reason for a module that is gone."""
-    found = {"flink/plugin", "flink/translation", "spark/options_realtime"}
-    assert problems(found, {"plugin", "options", "progress"}, {"spark/session"}) == [
-        "flink/translation", "progress", "spark/session",
-    ]  # fmt: skip

@@ -3,20 +3,15 @@
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from streamgauge.cli import app
-from streamgauge.config.experiment import Experiment
 from streamgauge.core.errors import InputError, MissingOnMachine, Problem
 from streamgauge.core.machine_check import MachineCheck
-from streamgauge.core.plugin_options import IDIOMATIC, TUNED
 from streamgauge.engines import registry
-from streamgauge.engines.spi import UNMEASURED, StartRequest
-from streamgauge.transports.registry import NAMES
 from tests.helpers_engine_plugin import ENGINE, distribution, install_example, on_path
 
 
@@ -34,14 +29,6 @@ def refusal(*words: str) -> str:
     return str(error)
 
 
-def test_every_engine_is_under_its_own_name() -> None:
-    """And has only transports and tuning profiles that there are."""
-    for name, each in registry.capabilities().items():
-        assert each.name == name
-        assert set(each.transports) <= set(NAMES)
-        assert set(each.profiles) <= {TUNED, IDIOMATIC}
-
-
 def test_the_option_of_an_engines_memory_is_one_of_its_options() -> None:
     """Advice names it; an engine without a heap of its own has none."""
     named = {name: registry.entry(name).memory_option for name in registry.declared()}
@@ -51,15 +38,6 @@ def test_the_option_of_an_engines_memory_is_one_of_its_options() -> None:
         if option
     )
     assert (named["spark"], named["flink"], named["external"]) == ("driver_memory", "memory", "")
-
-
-@pytest.mark.parametrize("name", registry.streaming_engines())
-def test_every_engine_that_runs_streams_can_be_made_and_refuses(name: str) -> None:
-    """A fresh start each time; an option that nobody has is refused."""
-    make = registry.starter_of(name, None)
-    assert make() is not make()
-    with pytest.raises(InputError, match="no_such_option"):
-        registry.entry(name).check(StartRequest(None, {"no_such_option": "1"}, None, "common"))
 
 
 @pytest.mark.parametrize(("engine", "values"), [
@@ -74,17 +52,6 @@ def test_a_value_that_an_option_cannot_have_is_refused(engine: str, values: dict
         assert [problem.setting for problem in plugin.option_problems({name: value})] == [f"option {name}"]
     allowed = {name: "auto" for name in values if name == "watermark_delay"}
     assert not list(plugin.option_problems(allowed))
-
-
-def test_figures_that_nobody_measured_are_more_cautious_than_measured_ones() -> None:
-    """A search of an engine without figures of its own climbs in shorter steps, from a lower guess."""
-    measured = registry.capabilities()[Experiment.model_fields["engine"].default].near_limit
-    assert not set(asdict(UNMEASURED).items()) & set(asdict(measured).items())
-    for share in (0.3, 0.6):
-        assert UNMEASURED.rate_at(UNMEASURED.over, 1, share) < measured.rate_at(measured.over, 1, share)
-    assert UNMEASURED.drain_factor > measured.drain_factor
-    assert UNMEASURED.drain_factor_keeping_rows > measured.drain_factor_keeping_rows
-    assert UNMEASURED.heap_share < measured.heap_share
 
 
 def test_the_list_loads_no_engine() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from streamgauge.core.errors import require
-from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.duckdb_oracle import lowering
 from streamgauge.engines.duckdb_oracle.process_operator import computed
@@ -20,30 +18,17 @@ class Oracle:
     """Computes the expected results of a flow over given inputs."""
 
     def answer(
-        self,
-        flow: Flow,
-        inputs: Mapping[str, pa.RecordBatchReader | pa.Table | str],
-        con: duckdb.DuckDBPyConnection,
+        self, flow: Flow, inputs: Mapping[str, pa.RecordBatchReader | pa.Table], con: duckdb.DuckDBPyConnection
     ) -> duckdb.DuckDBPyRelation:
         """The results of a flow with one sink over `inputs`, as a lazy relation of `con`.
 
         For several sinks, use `flow.each()`.
 
-        `inputs`: stream name to Arrow data, or to the name of a relation of `con`. Each has the fields that the flow
-        needs (`dataflow.lineage.needed_columns`), `event_time` (BIGINT, us), and the lineage columns that the flow
-        reads. A reader can be read only once, so a flow that reads a stream twice needs a table or relation.
-        Raises InputError if a stream is missing.
+        `inputs`: stream name to Arrow data. Each has the fields that the flow needs
+        (`dataflow.lineage.needed_columns`), `event_time` (BIGINT, us), and the lineage columns that the flow reads. A
+        reader can be read only once, so a flow that reads a stream twice needs a table.
         """
-        relations = {source.name: _relation(source.name, inputs, con) for source in graph.sources(flow)}
+        for stream, data in inputs.items():
+            con.register(f"input_{stream}", data)
+        relations = {stream: f'"input_{stream}"' for stream in inputs}
         return con.sql(lowering.sql(flow, computed(con, flow, relations)))
-
-
-def _relation(
-    stream: str, inputs: Mapping[str, pa.RecordBatchReader | pa.Table | str], con: duckdb.DuckDBPyConnection
-) -> str:
-    require(stream in inputs, "inputs", f"stream {stream!r} of the flow is missing", sorted(inputs), "give its data")
-    data = inputs[stream]
-    if isinstance(data, str):
-        return data
-    con.register(f"input_{stream}", data)
-    return f'"input_{stream}"'

@@ -209,8 +209,7 @@ def _(node: Explode, relations: Relations) -> str:
 def _(node: InWindows, relations: Relations) -> str:
     rows = _windows_of(node.windows, TIME, lower(node.input, relations))
     start, end = f"make_timestamp(__w) AS {quote(WINDOW_START)}", f"make_timestamp(__w + {node.windows.range_us})"
-    hidden = "__w, __k" if node.windows.panes > 1 else "__w"
-    return f"SELECT * EXCLUDE ({hidden}), {start}, {end} AS {quote(WINDOW_END)} FROM ({rows})"
+    return f"SELECT * EXCLUDE (__w), {start}, {end} AS {quote(WINDOW_END)} FROM ({rows})"
 
 
 @_lowered.register
@@ -251,10 +250,9 @@ def _(node: Distinct, relations: Relations) -> str:
     if node.window is None:
         first = f"row_number() OVER (PARTITION BY {quoted(node.keys)} ORDER BY {order}) = 1"
         return f"SELECT * FROM ({rows}) QUALIFY {first}"
-    hidden = "__w, __k" if node.window.panes > 1 else "__w"
     first = f"row_number() OVER (PARTITION BY {quoted(node.keys)}, __w ORDER BY {order}) = 1"
     return (
-        f"SELECT * EXCLUDE ({hidden}, {TIME}), {_window_columns(node.window)}"
+        f"SELECT * EXCLUDE (__w, {TIME}), {_window_columns(node.window)}"
         f" FROM (SELECT * FROM ({_windows_of(node.window, TIME, rows)}) QUALIFY {first})"
     )
 
@@ -344,7 +342,7 @@ def _windows_of(window: Window, time: str, rows: str) -> str:
     if window.panes == 1:
         return f"SELECT *, {last} AS __w FROM ({rows})"
     every = f"SELECT *, {last} - __k * {window.slide_us} AS __w FROM ({rows}), range({window.panes}) AS __windows(__k)"
-    return f"SELECT * FROM ({every}) WHERE {time} < __w + {window.range_us}"
+    return f"SELECT * EXCLUDE (__k) FROM ({every}) WHERE {time} < __w + {window.range_us}"
 
 
 def _by_panes(node: WindowAggregate, rows: str, parts: list[tuple[str, Checked]]) -> str:

@@ -54,26 +54,22 @@ class ExternalEngine(HeldEngine):
         self._scratch = Scratch(scratch_purpose(run))
         self._checkpoints = [SparkCheckpoint(place, run) for place in launch.checkpoints]
         settings = KafkaSettings(**edges.transport_options)
-        environment = ProgramEnvironment(
-            brokers=settings.brokers, group=self.consumer_group(flow, run), run=run,
-            scratch=str(self._scratch.path), parallelism=self._parallelism or len(self._cpus or cpus()),
-            inputs=input_topics(run, dict(launch.inputs)), outputs=output_topics(run, dict(launch.outputs)),
-            client=settings.client, client_java=_java_client(settings, self._scratch.path),
-        )  # fmt: skip
+        group, inputs = self.consumer_group(flow, run), input_topics(run, dict(launch.inputs))
+        values = {
+            "brokers": settings.brokers, "group": group, "run": run, "scratch": str(self._scratch.path),
+            "client": settings.client, "client_java": _java_client(settings, self._scratch.path),
+            **by_name("input", inputs), **by_name("output", output_topics(run, dict(launch.outputs))),
+        }  # fmt: skip
+        environment = ProgramEnvironment(values, self._parallelism or len(self._cpus or cpus()))
         self._settings = settings_of(launch)
         try:
             if not launch.attached:
                 self._launch(launch, environment, folder)
-            self._await(
-                Readiness(launch, settings.of_client, environment.group, environment.inputs.values(), self._log)
-            )
+            self._await(Readiness(launch, settings.of_client, group, inputs.values(), self._log))
         except StreamgaugeError as error:
-            self.stop()
+            self.stop()  # its last words are in the log
             log = str(self._log) if self._log.is_file() and self._log.stat().st_size else None
             raise EngineError(f"the program did not get ready: {error}", log) from None
-        except BaseException:
-            self.stop()
-            raise
 
     def _launch(self, launch: Launch, environment: ProgramEnvironment, folder: Path) -> None:
         command = environment.filled(launch.command)
@@ -156,32 +152,21 @@ def _end_in_words(code: int) -> str:
     return f"the program was killed by signal {-code}" if code < 0 else f"the program ended with exit code {code}"
 
 
+def by_name(kind: str, topics: Mapping[str, str]) -> dict[str, str]:
+    """Placeholder to topic, for each input or output. A single one needs no name."""
+    single = dict.fromkeys([kind], *topics.values()) if len(topics) == 1 else {}
+    return single | {f"{kind}.{name}": topic for name, topic in topics.items()}
+
+
 @dataclass(frozen=True)
 class ProgramEnvironment:
-    """What a program must know of its run. `inputs`: stream to its topic; `outputs`: sink to its topic.
+    """What a program must know of its run. `values`: placeholder to value, of those that also are variables.
 
-    `client`, `client_java`: the files by which librdkafka and Java log in; empty if the brokers want no log-in.
+    `client`, `client_java` are the files by which librdkafka and Java log in; empty if the brokers want no log-in.
     """
 
-    brokers: str
-    group: str
-    run: str
-    scratch: str
+    values: Mapping[str, str]
     parallelism: int
-    inputs: Mapping[str, str]
-    outputs: Mapping[str, str]
-    client: str = ""
-    client_java: str = ""
-
-    @property
-    def values(self) -> dict[str, str]:
-        """Placeholder to value, of those that also are variables. A single input or output needs no name."""
-        values = {name: getattr(self, name) for name in ("brokers", "group", "run", "scratch", "client", "client_java")}
-        for kind, topics in (("input", self.inputs), ("output", self.outputs)):
-            if len(topics) == 1:
-                (values[kind],) = topics.values()
-            values |= {f"{kind}.{name}": topic for name, topic in topics.items()}
-        return values
 
     @property
     def variables(self) -> dict[str, str]:
@@ -192,7 +177,7 @@ class ProgramEnvironment:
         """The value of a placeholder. Raises KeyError for an input or output that does not exist."""
         if name == "spark_kafka_jars":
             return ",".join(map(str, spark_kafka_jars()))
-        return (self.values | {"python": sys.executable, "parallelism": str(self.parallelism)})[name]
+        return {**self.values, "python": sys.executable, "parallelism": str(self.parallelism)}[name]
 
     def filled(self, texts: Sequence[str]) -> list[str]:
         """Texts with their placeholders replaced. Doubled braces around a word become single ones; others stay."""

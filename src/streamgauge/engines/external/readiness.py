@@ -17,7 +17,6 @@ STARTED_S = 1.0
 """A program without a sign of readiness must run for so long."""
 REQUEST_S = 5.0
 LOG_BYTES = 65_536
-GROUPS_SHOWN = 5
 _OF_ATTACHED = "Start the program before the run, or correct group, topic or brokers in its file"
 
 
@@ -81,7 +80,7 @@ class Readiness:
             return f"it reads {', '.join(sorted(reads))}"
         if self._members():
             return "it has a member that is assigned no partition of any topic, as of a topic that does not exist"
-        others = [name for name in self._groups() if name != self._group][:GROUPS_SHOWN]
+        others = [name for name in self._groups() if name != self._group][:5]
         return f"the broker has the groups {', '.join(others)}" if others else "the broker has no consumer group"
 
     @cached_property

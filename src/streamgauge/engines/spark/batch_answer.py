@@ -21,7 +21,6 @@ from streamgauge.system.child_processes import ChildFailed, Handlers, announce
 from streamgauge.system.cpu_pinning import cpus
 from streamgauge.system.user_code import first_line
 
-MODULE = "streamgauge.engines.spark.batch_answer"
 TIMEOUT_S = 3600.0
 
 
@@ -32,7 +31,7 @@ def batch_answer(request: BatchRequest) -> Iterator[BatchAnswer]:
     Answers raise EngineError with the engine's, or the user's, own reason.
     """
     # Its stage belongs to the driver's process.
-    child = spark_process(MODULE, replace(request, stage=None), request.folder, request.log, None, name="spark batch")
+    child = spark_process(__name__, replace(request, stage=None), request.folder, request.log, name="spark batch")
     if request.stage is not None:
         request.stage.follow(lambda: child.stage, "starting Spark for the batch run")
 

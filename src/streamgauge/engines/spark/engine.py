@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamgauge.core.engine_reports import BatchProgress, OperatorCounts, OperatorRows
-from streamgauge.core.errors import EngineError, StreamgaugeError, is_full
+from streamgauge.core.errors import EngineError, is_full
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.held_engine import HeldEngine
 from streamgauge.engines.local_cluster import Cluster, ended_in_words
@@ -21,9 +21,6 @@ from streamgauge.system.child_processes import ChildFailed
 from streamgauge.system.cpu_pinning import cpus
 from streamgauge.system.disk import Scratch
 
-MAIN = "streamgauge.engines.spark.main"
-"""The process of every execution mode."""
-IMPORTING = "importing PySpark"
 LOCAL_GRACE_S, CLUSTER_GRACE_S = 1.5, 4.0
 """A local Spark can be killed at once; executors on other machines need time to be released."""
 
@@ -76,20 +73,15 @@ class SparkEngine(HeldEngine):
         )
         self.stop_s = LOCAL_GRACE_S if is_local(job.master) else CLUSTER_GRACE_S
         self._cluster = cluster_at(job.master)
-        try:
-            self._settings = {
-                "master": job.master,
-                **settings_of(job.master),
-                **self._start_process(folder / "spark.log"),
-            }
-        except StreamgaugeError:
-            self.stop()
-            raise
+        in_force = self._start_process(folder / "spark.log")
+        self._settings = {"master": job.master, **settings_of(job.master), **in_force}
 
     def _start_process(self, log: Path) -> dict[str, str]:
         """Starts the process of the job, and waits until Spark runs. Returns the settings in force."""
         job = self._job
-        self._child = spark_process(MAIN, job, Path(job.folder), log, self._cpus, job.master, job.options)
+        self._child = spark_process(
+            "streamgauge.engines.spark.main", job, Path(job.folder), log, self._cpus, job.master, job.options
+        )
         return started(self._child, job.master, job.options)
 
     def status(self) -> EngineStatus:
@@ -109,7 +101,7 @@ class SparkEngine(HeldEngine):
             return EngineStatus(False, f"{error}{log}", disk_full=is_full(error))
 
     def stage(self) -> str:
-        return self._child.stage or IMPORTING if self._child is not None else ""
+        return self._child.stage or "importing PySpark" if self._child is not None else ""
 
     def pids(self) -> list[int]:
         """The processes of Spark's driver, and those of this machine's cluster."""

@@ -15,7 +15,6 @@ from streamgauge.engines.spark.lowering.queries import Query, queries
 from streamgauge.engines.spark.lowering.windows import NO_DELAY, lowering_of
 from streamgauge.engines.spark.options import (
     JVM_OPTIONS,
-    LOOPBACK,
     LOWERING,
     ROW_COUNT_SETTINGS,
     SETTINGS,
@@ -31,7 +30,7 @@ from streamgauge.engines.spark.options import (
     with_rocksdb,
 )
 from streamgauge.engines.spark.parallelism import SETTING, executor_cores, tasks_unless_set
-from streamgauge.engines.spark.session.masters import is_local
+from streamgauge.engines.spark.session.masters import HOST, is_local
 from streamgauge.engines.spark.session.python_workers import UNCHANGED, VARIABLE
 from streamgauge.engines.spark.watermark_and_interval import delay_of, interval_of
 
@@ -111,7 +110,7 @@ class JobSettings:
     def configuration(self) -> dict[str, str]:
         """Spark's configuration, the user's part included."""
         # Remote executors reach Spark's driver at the address of streamgauge's endpoints.
-        host = LOOPBACK if self.local else self.job.edges.bind
+        host = HOST if self.local else self.job.edges.bind
         conf = executor_cores(self.job.master, self.job.parallelism, self.users)
         conf |= defaults(
             tasks_unless_set(self.job.parallelism, len(self.job.edges.inputs)),

@@ -30,7 +30,7 @@ from streamgauge.engines.spark.session.session import (
     jvm_ended,
     open_checked,
 )
-from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob, load
+from streamgauge.engines.spark.user_job.pyspark_job import load
 from streamgauge.system.child_processes import Handlers, announce
 
 if TYPE_CHECKING:
@@ -62,7 +62,12 @@ class Sut:
             announce(UP)
             if settings.counts_rows:
                 self._counting = RowCounting(RowCounters(session, added(settings.job.flow)))
-            self._queries = self._queries_of(session, user_job)
+            if isinstance(settings, DStreamSettings):
+                from streamgauge.engines.spark.queries_dstream import DStreamQueries
+
+                self._queries = DStreamQueries(session, settings)
+            else:
+                self._queries = StreamingQueries(session, settings, self._counting, user_job)
             for query in queries(settings.job.flow):
                 self._queries.start(query)
         except (InputError, MachineError):
@@ -82,13 +87,6 @@ class Sut:
     def operator_row_counts(self) -> dict[str, Any]:
         """The counts since the last call, as `OperatorCounts`."""
         return asdict(self._counting.take())
-
-    def _queries_of(self, session: Any, user_job: PySparkJob | None) -> StreamingQueries | DStreamQueries:
-        if isinstance(self._settings, DStreamSettings):
-            from streamgauge.engines.spark.queries_dstream import DStreamQueries
-
-            return DStreamQueries(session, self._settings)
-        return StreamingQueries(session, self._settings, self._counting, user_job)
 
 
 def checked_jvm(status: Callable[[], dict[str, Any]]) -> dict[str, Any]:

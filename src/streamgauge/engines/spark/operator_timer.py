@@ -26,7 +26,6 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from streamgauge.core.errors import EngineError, InputError
 from streamgauge.core.schema import EVENT_TIME
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Node, Process, Source, WindowAggregate
@@ -83,7 +82,11 @@ class SparkTimer:
     def _runs(self, frames: dict[str, DataFrame], prefix: str) -> dict[str, Any]:
         """Both runs over the same frames, already planned."""
         node, lowering = self._operator.node, Lowering(_reader(frames), _reader(frames), self._choices, self._buckets)
-        inputs = [_input(lowering, frames, each) for each in graph.inputs(node)]
+        # Arrays in an input are computed in both runs.
+        inputs = [
+            frames[each.name] if isinstance(each, Source) else lowering.lower(each).drop(TIME)
+            for each in graph.inputs(node)
+        ]
         return {
             f"{prefix}reading": _planned(_united(inputs)),
             f"{prefix}operator": _planned(lowering.lower(node).drop(TIME)),
@@ -146,11 +149,6 @@ def _reader(frames: dict[str, DataFrame]) -> Read:
         return frame.withColumn(TIME, F.timestamp_micros(EVENT_TIME)).drop(EVENT_TIME)
 
     return read
-
-
-def _input(lowering: Lowering, frames: dict[str, DataFrame], node: Node) -> DataFrame:
-    """The input of an operator. Arrays in it are computed in both runs."""
-    return frames[node.name] if isinstance(node, Source) else lowering.lower(node).drop(TIME)
 
 
 def _united(frames: list[DataFrame]) -> DataFrame:
@@ -218,18 +216,8 @@ class Timing:
             **self._users,
         }
         user_jobs = {each.name: load(each.job) for each in self._job.operators if each.job is not None}
-        try:
-            session = open_checked(
-                MASTER,
-                conf,
-                self._users,
-                Path(self._job.folder),
-                (*JVM_OPTIONS[self._own_options["jit"]], SMALL_INITIAL_HEAP),
-            )
-        except InputError:
-            raise
-        except Exception as error:
-            raise EngineError(error_message(str(error))) from None
+        jvm_options = (*JVM_OPTIONS[self._own_options["jit"]], SMALL_INITIAL_HEAP)
+        session = open_checked(MASTER, conf, self._users, Path(self._job.folder), jvm_options)
         for operator in self._job.operators:
             self._timed[operator.name] = self._of(session, operator, user_jobs)
         return {"master": MASTER, **conf}

@@ -26,6 +26,7 @@ from streamgauge.dataflow.nodes import (
     WindowJoin,
 )
 from streamgauge.engines.spark.session.environment import AVRO_FETCH, KAFKA_FETCH
+from streamgauge.engines.spark.session.masters import HOST
 from streamgauge.engines.spark.session.reports import BATCH_STEPS
 from streamgauge.engines.spark.session.session import FILE_MANAGER, SHUFFLE_PARTITIONS, STATE_STORE, WAREHOUSE
 from streamgauge.engines.spark.tuning import PROFILES
@@ -46,7 +47,6 @@ LOWERINGS: dict[type[Node], tuple[str, ...]] = {
 PLAIN: dict[type[Node], str] = {WindowAggregate: "window", WindowJoin: "stream_stream"}
 """The way in which a user would write an operator of a kind."""
 
-LOOPBACK = "127.0.0.1"
 _LOCAL_FILES = "org.apache.hadoop.fs.RawLocalFileSystem"
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
@@ -261,7 +261,7 @@ def defaults(
     partitions: int,
     local_checkpoint: bool,
     raw_files: bool = True,
-    host: str = LOOPBACK,
+    host: str = HOST,
     options: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Spark configuration that streamgauge sets unless the user sets it; every one stands in the result.

@@ -5,9 +5,7 @@ from contextlib import AbstractContextManager
 
 from streamgauge.core.clock import US
 from streamgauge.dataflow.nodes import Node, Process
-from streamgauge.engines.latency_probe import LatencyProbe
 from streamgauge.engines.local_cluster import LocalCluster
-from streamgauge.engines.operator_profiler import OperatorProfiler
 from streamgauge.engines.spark import (
     options,
     options_dstream,
@@ -70,6 +68,8 @@ class SparkPlugin(_PluginOfMode):
     request_problems = staticmethod(validate.request_problems)
     interval = staticmethod(watermark_and_interval.longest_batch_interval)
     sends_all_columns = staticmethod(options.sends_all_columns)
+    latency_probe = staticmethod(MicroBatch)
+    operator_profiler = staticmethod(SparkOperatorProfiler)
 
     def closing_delay_us(self, node: Node) -> int:
         return watermark_and_interval.PROCESS_DELAY_US if isinstance(node, Process) and node.identity else 0
@@ -89,12 +89,6 @@ class SparkPlugin(_PluginOfMode):
 
         return service
 
-    def latency_probe(self) -> LatencyProbe:
-        return MicroBatch()
-
-    def operator_profiler(self) -> OperatorProfiler:
-        return SparkOperatorProfiler()
-
 
 class SparkRealTimePlugin(_PluginOfMode):
     """Structured Streaming in real-time mode."""
@@ -103,6 +97,7 @@ class SparkRealTimePlugin(_PluginOfMode):
     mode = "REAL_TIME"
     conformance = "streamgauge.engines.spark.conformance:REAL_TIME"
     request_problems = staticmethod(options_realtime.request_problems)
+    latency_probe = staticmethod(RealTime)
 
     def warmup_s(self, request: StartRequest) -> float:
         """The shortest warm-up of a fresh query: until its first checkpoint of positions."""
@@ -113,9 +108,6 @@ class SparkRealTimePlugin(_PluginOfMode):
         )
         return every_s + options_realtime.SETTLES_S if every_s <= options_realtime.RETENTION_MAX_S else 0.0
 
-    def latency_probe(self) -> LatencyProbe:
-        return RealTime()
-
 
 class SparkDStreamPlugin(_PluginOfMode):
     """DStreams."""
@@ -124,10 +116,8 @@ class SparkDStreamPlugin(_PluginOfMode):
     mode = "DSTREAM"
     conformance = "streamgauge.engines.spark.conformance:DSTREAM"
     request_problems = staticmethod(options_dstream.request_problems)
+    latency_probe = staticmethod(DStream)
 
     def interval(self, request: StartRequest) -> BatchInterval:
         requested = options_dstream.requested_value(request.options, options_dstream.BATCH)
         return BatchInterval(options_dstream.seconds(requested), options_dstream.BATCH)
-
-    def latency_probe(self) -> LatencyProbe:
-        return DStream()

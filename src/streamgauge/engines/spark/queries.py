@@ -25,7 +25,6 @@ from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob
 
 BATCH_UNDER_WAY = ("Processing new data", "No new data but cleaning up state")
 """A query's status messages during a batch. It is also active while it looks for data."""
-PROVIDER = f"{STATE_STORE}providerClass"
 
 
 class StreamingQueries:
@@ -74,7 +73,7 @@ class StreamingQueries:
         """Starts a query, and returns Spark's handle of it."""
         self._adapter.prepare(self._session, query)
         frame = self._frame(query)
-        require_loadable_state(self._session.conf.get(PROVIDER), Path(self._job.folder))
+        require_loadable_state(self._session.conf.get(f"{STATE_STORE}providerClass"), Path(self._job.folder))
         start = QueryStart(
             query,
             Path(self._job.checkpoint) / query.name,

@@ -29,11 +29,11 @@ class DStreamQueries:
     def start(self, query: Query) -> None:
         self._flight.prepare(self._session, query)
         receiver = self._receiver(query)
-        state, send = StateStore(), self._flight.sender(query)
+        state = StateStore()
 
         def work(batch: Batch, rdd: Any) -> None:
             frame = BatchLowering(receiver.reading(batch, rdd), self._settings.lowerings, state, batch).output(query)
-            send(frame, batch.number)
+            self._flight.send(query, frame, batch.number)
             state.release()
 
         interval_s = seconds(self._settings.options[BATCH])

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from streamgauge.core.errors import Problem, Rule, broken, near, nearest
+from streamgauge.core.errors import Problem, Rule, broken, nearest
 from streamgauge.core.plugin_options import Setting, problems_of
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import (
@@ -99,7 +99,7 @@ def option_problems(
     own = {
         name: value for name, value in request.options.items() if name not in spark_settings and name not in lowerings
     }
-    yield from _own_options(own, engine)
+    yield from problems_of(own, engine.settings, engine.name)
     yield from broken(*memory_rules(own, request.queue_bytes, request.generators_bytes))
     if request.flow is not None:
         yield from _lowerings(lowerings, request.flow)
@@ -141,20 +141,6 @@ def _updates_of_held_rows(flow: Flow, request: StartRequest) -> Iterator[Problem
 
 def _is_stateless(node: Node) -> bool:
     return (isinstance(node, Process) and not node.keys) or gives_first_rows(node)
-
-
-def _own_options(options: dict[str, str], engine: Capabilities) -> Iterator[Problem]:
-    misspelt = {name: intended for name in options if (intended := _is_spark_setting(name))}
-    for name, intended in misspelt.items():
-        yield Problem(f"option {name}", f"is not an option of {engine.name}", options[name], f"--option {intended}=...")
-    valid_names = {name: value for name, value in options.items() if name not in misspelt}
-    yield from problems_of(valid_names, engine.settings, engine.name)
-
-
-def _is_spark_setting(name: str) -> str:
-    """`sprak.sql.x` as `spark.sql.x`; empty if the name is not a misspelt Spark setting."""
-    first, dot, rest = name.partition(".")
-    return f"spark.{rest}" if dot and near(first, ["spark"]) else ""
 
 
 def _lowerings(options: dict[str, str], flow: Flow) -> Iterator[Problem]:

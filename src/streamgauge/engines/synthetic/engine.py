@@ -4,7 +4,6 @@ import pickle
 from pathlib import Path
 from typing import Any
 
-from streamgauge.core.engine_reports import SeriesSample
 from streamgauge.core.errors import EngineError, is_full
 from streamgauge.core.plugin_options import with_defaults
 from streamgauge.dataflow.nodes import Flow
@@ -35,9 +34,8 @@ class SyntheticEngine(HeldEngine):
                 "known", "streamgauge.engines.synthetic.main", [str(path)], log, self._cpus, {"OMP_NUM_THREADS": "1"}
             )
             try:
-                self._ask("start", START_TIMEOUT_S)
+                self._child.ask("start", START_TIMEOUT_S)
             except ChildFailed as error:
-                self.stop()
                 raise EngineError(f"known did not start: {error}", str(log)) from None
 
     def status(self) -> EngineStatus:
@@ -45,7 +43,7 @@ class SyntheticEngine(HeldEngine):
         if not self._child.alive:
             return EngineStatus(False, f"the synthetic engine's process ended (exit code {self._child.exit_code})")
         try:
-            return EngineStatus(**self._ask("status"))
+            return EngineStatus(**self._child.ask("status", 20.0))
         except ChildFailed as error:
             return EngineStatus(False, str(error), disk_full=is_full(error))
 
@@ -53,18 +51,6 @@ class SyntheticEngine(HeldEngine):
         return [self._child.pid] if self._child is not None and self._child.alive else []
 
     def facts(self) -> dict[str, Any]:
-        """`worked`: processed events; `overrun_us_max`; `planted_us`: event time of each planted fault; `held`: whether
-        rows are held back.
-        """
-        return dict(self._ask("facts"))
-
-    def series(self, timeout_s: float = 30.0) -> list[SeriesSample]:
-        """Its busy share, every second."""
-        try:
-            return [SeriesSample(*each) for each in self._ask("series", timeout_s)]
-        except ChildFailed:
-            return []
-
-    def _ask(self, request: str, timeout_s: float = 20.0) -> Any:
+        """`planted_us`: event time of each planted fault; `held`: whether rows are held back."""
         assert self._child is not None
-        return self._child.ask(request, timeout_s)
+        return dict(self._child.ask("facts", 20.0))

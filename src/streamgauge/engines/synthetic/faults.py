@@ -42,7 +42,7 @@ class Faults:
             case "alter":
                 return pa.concat_tables([others, self._altered(hit)])
             case "untime":
-                return pa.concat_tables([others, _without_event_time(hit)])
+                return pa.concat_tables([others, hit.drop_columns(EVENT_TIME)], promote_options="default")
         # No window starts one microsecond past a multiple of its slide.
         name, by = (WINDOW_START, 1) if WINDOW_START in hit.column_names else (EVENT_ID, FAR_ID)
         return pa.concat_tables([results, _moved(hit, name, by)])
@@ -51,11 +51,6 @@ class Faults:
         fixed = {*LINEAGE, WINDOW_START, WINDOW_END, *self._keys}
         name = [each.name for each in rows.schema if each.name not in fixed and _is_number(each.type)][-1]
         return _moved(rows, name, 1)
-
-
-def _without_event_time(rows: pa.Table) -> pa.Table:
-    field = rows.schema.field(EVENT_TIME)
-    return rows.set_column(rows.column_names.index(EVENT_TIME), field, pa.nulls(rows.num_rows, field.type))
 
 
 def _is_number(type_: pa.DataType) -> bool:

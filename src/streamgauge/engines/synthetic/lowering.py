@@ -7,6 +7,7 @@ trial of it shows the pace, and not whether its answers are right.
 """
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -25,15 +26,15 @@ from streamgauge.engines.duckdb_oracle import lowering as oracle
 KINDS: tuple[type[Node], ...] = (Source, Select, Where, Explode, WindowAggregate)
 """The node kinds of a flow that it runs: by the reference it could run more, and needs none to show a pace."""
 _MERGE = {"sum": "sum", "count": "sum", "max": "max", "min": "min"}
-_BINARY: dict[type, Callable[[Any, Any], Any]] = {
-    exp.GT: pc.greater,
-    exp.GTE: pc.greater_equal,
-    exp.LT: pc.less,
-    exp.LTE: pc.less_equal,
-    exp.EQ: pc.equal,
-    exp.NEQ: pc.not_equal,
-    exp.And: pc.and_kleene,
-    exp.Or: pc.or_kleene,
+_BINARY: dict[type, Callable[[Any, Any], pc.Expression]] = {
+    exp.GT: operator.gt,
+    exp.GTE: operator.ge,
+    exp.LT: operator.lt,
+    exp.LTE: operator.le,
+    exp.EQ: operator.eq,
+    exp.NEQ: operator.ne,
+    exp.And: operator.and_,
+    exp.Or: operator.or_,
 }
 
 
@@ -49,37 +50,37 @@ def build(flow: Flow) -> Operator:
     assert {type(node) for node in graph.operators(flow)} <= set(KINDS)
     try:
         if isinstance(last, WindowAggregate):
-            return Windows(last, _row_wise(last.input), result)
-        return PassThrough(_row_wise(last), result)
+            return Windows(last, _condition(last.input), result)
+        return PassThrough(_condition(last), result)
     except (InputError, NotImplementedError):
         return ByReference(flow, result)
 
 
-def _row_wise(node: Node) -> Callable[[pa.Table], pa.Table]:
+def _condition(node: Node) -> pc.Expression:
+    """Which rows of the source are the node's. Raises NotImplementedError if it changes rows."""
     match node:
         case Source():
-            return lambda rows: rows
+            return pc.scalar(True)
         case Where():
-            before, keep = _row_wise(node.input), where(node.predicate)
-            return lambda rows: keep(before(rows))
+            return _condition(node.input) & _value(sqlglot.parse_one(node.predicate, dialect="spark"), node.predicate)
     raise NotImplementedError(f"a {type(node).__name__} is not computed row by row here")
 
 
 class PassThrough:
     """Row-by-row flow: every result is due at once."""
 
-    def __init__(self, row_wise: Callable[[pa.Table], pa.Table], result: pa.Schema) -> None:
-        self._row_wise, self._result = row_wise, result
+    def __init__(self, condition: pc.Expression, result: pa.Schema) -> None:
+        self._condition, self._result = condition, result
 
     def results(self, rows: pa.Table, cut_us: int) -> pa.Table:
-        return self._row_wise(rows).select(self._result.names).cast(self._result)
+        return rows.filter(self._condition).select(self._result.names).cast(self._result)
 
 
 class Windows:
     """Sums, counts, maxima and minima by keys and window, merged from read to read until the window closes."""
 
-    def __init__(self, node: WindowAggregate, row_wise: Callable[[pa.Table], pa.Table], result: pa.Schema) -> None:
-        self._window, self._row_wise, self._result = node.window, row_wise, result
+    def __init__(self, node: WindowAggregate, condition: pc.Expression, result: pa.Schema) -> None:
+        self._window, self._condition, self._result = node.window, condition, result
         self._by = [*node.keys, WINDOW_START]
         aggregates = count_window.read(node.aggregates, node.keys, schema.columns(node.input), node.name)
         self._aggregates = [(each.name, each.function, each.column) for each in aggregates]
@@ -88,7 +89,7 @@ class Windows:
         self._open: pa.Table | None = None
 
     def results(self, rows: pa.Table, cut_us: int) -> pa.Table:
-        kept = self._row_wise(rows)
+        kept = rows.filter(self._condition)
         panes = pa.concat_tables([self._pane(kept, pane) for pane in range(self._window.panes)])
         partials = self._group(panes, lambda kind, source, _: (source, kind))
         every = partials if self._open is None else pa.concat_tables([self._open, partials])
@@ -142,30 +143,21 @@ class ByReference:
         return found.cast(self._result)
 
 
-def where(text: str) -> Callable[[pa.Table], pa.Table]:
-    """A function that filters rows by comparisons of columns and numbers with and, or, not.
+def _value(node: Any, text: str) -> pc.Expression:
+    """A part of the predicate `text`: comparisons of columns and numbers with and, or, not.
 
     It is independent of DuckDB, because otherwise the oracle would be compared with itself. Raises
     NotImplementedError for any other predicate.
     """
-    value = _value(sqlglot.parse_one(text, dialect="spark"), text)
-    return lambda rows: rows.filter(value(rows))
-
-
-def _value(node: Any, text: str) -> Callable[[pa.Table], Any]:
-    """A function of the rows that computes a part of the predicate `text`."""
     match node:
         case exp.Column():
-            return lambda rows: rows.column(node.name)
+            return pc.field(node.name)
         case exp.Literal(is_string=False):
-            number = pa.scalar(float(node.this) if "." in node.this else int(node.this))
-            return lambda _: number
+            return pc.scalar(float(node.this) if "." in node.this else int(node.this))
         case exp.Paren():
             return _value(node.this, text)
         case exp.Not():
-            inner = _value(node.this, text)
-            return lambda rows: pc.invert(inner(rows))
-        case exp.Binary() if compute := _BINARY.get(type(node)):
-            left, right = _value(node.left, text), _value(node.right, text)
-            return lambda rows: compute(left(rows), right(rows))
+            return ~_value(node.this, text)
+        case exp.Binary() if combine := _BINARY.get(type(node)):
+            return combine(_value(node.left, text), _value(node.right, text))
     raise NotImplementedError(f"{text} is more than comparisons of columns and numbers")

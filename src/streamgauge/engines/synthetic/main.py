@@ -20,7 +20,6 @@ from typing import Any
 import pyarrow as pa
 
 from streamgauge.core.clock import US, Clock
-from streamgauge.core.engine_reports import SeriesSample
 from streamgauge.core.errors import is_full
 from streamgauge.core.schema import EVENT_TIME
 from streamgauge.dataflow import graph
@@ -61,8 +60,7 @@ class Sut:
         keys = last.keys if isinstance(last, WindowAggregate) else ()
         self._faults = Faults(self._options.fault, self._options.fault_every, keys)
         self._clock = Clock.fixed_now()
-        capacity_per_s = self._options.scaling.capacity(self._options.capacity_per_s, job.instances)
-        self._pace = Pace(capacity_per_s, self._clock.now_us, self._options.jitter)
+        self._pace = Pace(self._options.capacity_per_s * job.instances, self._clock.now_us, self._options.jitter)
         self._locations = [edge.location for edge in job.edges.inputs]
         self._token = job.edges.output.token
         # A micro-batch reads up to the newest cut, so no other is kept.
@@ -72,8 +70,6 @@ class Sut:
         self._active_us = self._clock.now_us()
         self._stall = self._options.stall
         self._failed, self._disk_full = "", False
-        self._series: list[SeriesSample] = []
-        self._sampled_us = self._active_us
 
     def start(self) -> None:
         self._poll()
@@ -83,16 +79,8 @@ class Sut:
         return {"alive": not self._failed, "reason": self._failed, "disk_full": self._disk_full}
 
     def facts(self) -> dict[str, Any]:
-        """Processed events, the largest lateness against its pace, and the planted faults."""
-        return {
-            "worked": self._pace.worked,
-            "overrun_us_max": self._pace.overrun_us_max,
-            "planted_us": list(self._faults.planted_us),
-            "held": bool(self._faults.held),
-        }
-
-    def series(self) -> list[SeriesSample]:
-        return self._series
+        """The planted faults."""
+        return {"planted_us": list(self._faults.planted_us), "held": bool(self._faults.held)}
 
     def _run_safely(self) -> None:
         try:
@@ -112,14 +100,6 @@ class Sut:
             self._work(self._cuts.popleft())
         else:
             self._idle()
-        self._sample()
-
-    def _sample(self) -> None:
-        """Once a second, or as soon after it as a step ends."""
-        now_us = self._clock.now_us()
-        if now_us - self._sampled_us >= US:
-            self._sampled_us = now_us
-            self._series.append(SeriesSample(now_us, "busy share", "%", 100 * self._pace.take_busy_share()))
 
     def _poll(self) -> None:
         """Stores the common cut if it has moved."""
@@ -163,7 +143,6 @@ class Sut:
         self._pace.take_on(rows.num_rows, degradation_us(self._options.degradation, self._first_us, cut_us))
         results = self._faults.apply(self._operator.results(rows, cut_us))
         self._position_us = cut_us
-        self._pace.note_overrun()
         self._sleep_until_paid()
         self._send(results)
         self._active_us = self._clock.now_us()
@@ -203,7 +182,7 @@ def main() -> None:
     # Unpickling is safe: the driver wrote the file into its private folder.
     path = Path(sys.argv[1])
     sut = Sut(pickle.loads(path.read_bytes()))
-    serve({name: getattr(sut, name) for name in ("start", "status", "facts", "series")}, scratch=path.parent)
+    serve({name: getattr(sut, name) for name in ("start", "status", "facts")}, scratch=path.parent)
 
 
 class Pace:
@@ -221,9 +200,6 @@ class Pace:
         self._capacity_per_s, self._now_us, self._jitter = capacity_per_s, now_us, jitter
         self._anchor_us, self._since_anchor = now_us(), 0
         self._chance, self._noise_us = random.Random(_SEED), 0.0
-        self.worked = 0
-        self.overrun_us_max = 0
-        self._idle_us, self._shared_us = 0, self._anchor_us
 
     @property
     def free_us(self) -> int:
@@ -234,29 +210,14 @@ class Pace:
         """Marks the time until now as idle, which is lost."""
         now_us = self._now_us()
         if now_us > self.free_us:
-            self._idle_us += now_us - self.free_us
             self._anchor_us, self._since_anchor, self._noise_us = now_us, 0, 0.0
-
-    def take_busy_share(self) -> float:
-        """The share of the time since the last call in which there was work."""
-        now_us = self._now_us()
-        unmarked_us = max(0, now_us - self.free_us)
-        share = 1 - (self._idle_us + unmarked_us) / (now_us - self._shared_us)
-        # `idle` will count this time whole, and not at all if the next batch makes up for it.
-        self._idle_us, self._shared_us = -unmarked_us, now_us
-        return min(1.0, max(0.0, share))
 
     def take_on(self, events: int, extra_us: int = 0) -> None:
         """Accepts one batch; `extra_us` is added to the time of its events."""
         self._since_anchor += events
         self._anchor_us += extra_us
-        self.worked += events
         if self._jitter:
             self._noise_us = self._jitter * self._chance.uniform(-1, 1) * events * US / self._capacity_per_s
-
-    def note_overrun(self) -> None:
-        """Call it after the real work, before sleeping. Past `free_us` the machine is slower than the capacity."""
-        self.overrun_us_max = max(self.overrun_us_max, self._now_us() - self.free_us)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable
-from types import SimpleNamespace
 from unittest import mock
 
 import pyarrow as pa
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import hop, source, tumble, union
 from streamgauge.dataflow.lineage import with_lineage
-from streamgauge.dataflow.nodes import Flow, Source, Window
+from streamgauge.dataflow.nodes import Flow, Window
 from streamgauge.engines.duckdb_oracle import lowering
 from streamgauge.engines.duckdb_oracle.lowering import Relations
 from tests.unit.engines.duckdb_oracle.helpers_oracle import (
@@ -69,27 +68,12 @@ def test_where_keeps_only_true() -> None:
     assert _answer(flow, [(1, 1, 0), (1, 2, 1), (1, None, 2)]) == [(1, 2, 1, 8, 1)]
 
 
-def test_select_computes_and_keeps_lineage() -> None:
-    """A select gives its expressions, and the lineage of the row."""
-    assert _answer(with_lineage(A.select(twice="v * 2").sink("out")), [(1, 3, 5)]) == [(6, 5, 12, 0)]
-
-
 def test_nothing_in_nothing_out() -> None:
     """No events give no results, from any node: an empty window is no row."""
     joined = A.join(B, window=hop(8, 4), on="k")
     for flow in (A.sink("out"), A.running(keys="k", n="count(*)").sink("out"), joined.sink("out")):
         assert _answer(with_lineage(flow), []) == []
     assert _answer(_sums(hop(8, 4)), []) == []
-
-
-def test_tumbling_windows_part_at_their_edges() -> None:
-    """An event at a window's start is in it, one microsecond before is in the window before, also before 1970."""
-    assert _answer(_sums(tumble(4)), [(1, 1, 4 * S), (1, 2, 4 * S - 1), (1, 4, 8 * S), (1, 8, -1), (1, 16, 0)]) == [
-        (1, -4 * S, 0, 8, -1, 6),
-        (1, 0, 4 * S, 18, 4 * S - 1, 4 * S + 6),
-        (1, 4 * S, 8 * S, 1, 4 * S, 4 * S + 7),
-        (1, 8 * S, 12 * S, 4, 8 * S, 8 * S + 7),
-    ]
 
 
 def test_null_keys_are_a_group_and_null_values_are_left_out() -> None:
@@ -113,13 +97,6 @@ def _at(flow: Flow, rows: list[Row], points: list[Row]) -> list[Row]:
     keys, times = pa.array([point[0] for point in points], pa.int32()), pa.array([point[1] for point in points])
     OPEN[0].register("requested", pa.table({"k": keys, "event_time": times.cast(pa.int64())}))
     return _answer(flow, rows, text=lambda flow, relations: lowering.at_points(flow, relations, "requested"))
-
-
-def test_running_at_requested_times() -> None:
-    """The value up to and with each of them, if the key has an event then."""
-    flow = with_lineage(A.running(keys="k", n="count(*)", high="max(v)").sink("out"))
-    rows = [(1, 4, 10), (1, 1, 20), (1, 3, 30), (2, 5, 15), (None, 6, 1), (None, 9, 4)]
-    assert _at(flow, rows, [(1, 20), (1, 25), (1, 5), (None, 1), (3, 10)]) == [(1, 2, 4, 20, 27), (None, 1, 6, 1, 8)]
 
 
 def test_windows_chain_by_the_end_of_the_first() -> None:
@@ -171,22 +148,6 @@ def test_a_flow_without_lineage_is_answered_too() -> None:
         (1, 5, -4 * S, 4 * S),
         (1, 5, 0, 8 * S),
     ]
-
-
-def test_kinds_are_all_the_nodes_there_are() -> None:
-    """No node kind lacks a lowering, but code of the user's own, whose truth is elsewhere."""
-    from typing import get_args
-
-    from streamgauge.dataflow.nodes import Node, OpaqueNode
-
-    assert set(lowering.kinds()) == set(get_args(Node)) - {OpaqueNode}
-
-
-def test_unknown_node_is_named() -> None:
-    """What has no lowering is said by its name."""
-    with pytest.raises(TypeError, match="SimpleNamespace"):
-        lowering.lower(SimpleNamespace(name="nonsense"), {})
-    assert isinstance(A.node, Source)
 
 
 # The semantics once more, in plain Python: windows are asked one by one whether they hold an event.

@@ -8,7 +8,13 @@ import pytest
 
 from streamgauge.core.clock import US
 from streamgauge.engines.external import engine as engine_module
-from streamgauge.engines.external.engine import ExternalEngine, ProgramEnvironment, ended_by_itself, settings_of
+from streamgauge.engines.external.engine import (
+    ExternalEngine,
+    ProgramEnvironment,
+    by_name,
+    ended_by_itself,
+    settings_of,
+)
 from streamgauge.transports.kafka.spark_checkpoint import SparkCheckpoint
 from streamgauge.user_workloads.program_node import Launch, unknown_placeholders
 from tests.unit.transports.kafka.test_spark_checkpoint import Query
@@ -54,8 +60,9 @@ def test_batches_are_those_of_the_checkpoints(tmp_path: Path) -> None:
 
 
 INPUTS, OUTPUTS = {"purchases": "streamgauge-r-purchases"}, {"results": "streamgauge-r.results"}
-ONE = ProgramEnvironment("localhost:9092", "g", "r", "/tmp/s", 4, INPUTS, OUTPUTS)
-TWO = ProgramEnvironment("localhost:9092", "g", "r", "/tmp/s", 1, {"ads": "a", "views": "v"}, {"few": "f", "all": "o"})
+VALUES = {"brokers": "localhost:9092", "group": "g", "run": "r", "scratch": "/tmp/s", "client": ""}
+ONE = ProgramEnvironment({**VALUES, **by_name("input", INPUTS), **by_name("output", OUTPUTS)}, 4)
+TWO = ProgramEnvironment(by_name("input", {"ads": "a", "views": "v"}), 1)
 
 
 def test_variables() -> None:
@@ -70,8 +77,8 @@ def test_variables() -> None:
         "STREAMGAUGE_INPUT": "streamgauge-r-purchases",
         "STREAMGAUGE_INPUT_PURCHASES": "streamgauge-r-purchases",
     }
-    assert {"STREAMGAUGE_INPUT", "STREAMGAUGE_OUTPUT"}.isdisjoint(TWO.variables)
-    login = replace(ONE, client="/etc/me.properties").variables
+    assert TWO.variables == {"STREAMGAUGE_INPUT_ADS": "a", "STREAMGAUGE_INPUT_VIEWS": "v"}
+    login = replace(ONE, values={**ONE.values, "client": "/etc/me.properties"}).variables
     assert login == ONE.variables | {"STREAMGAUGE_CLIENT": "/etc/me.properties"}
 
 

@@ -10,10 +10,9 @@ import pytest
 
 from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.core.errors import EngineError, InputError, JobError, Problem, SettingError
-from streamgauge.engines.spark import engine, launch, main, operator_timer
+from streamgauge.engines.spark import engine, launch, main
 from streamgauge.engines.spark.engine import DSTREAM, MICRO_BATCH, REAL_TIME, ExecutionMode, SparkEngine
 from streamgauge.engines.spark.launch import started
-from streamgauge.engines.spark.operator_timer import IsolatedJob, Timing
 from streamgauge.engines.spark.session import python_workers
 from streamgauge.engines.spark.session.python_workers import HOME_NOTICE, view_of_spark_home
 from streamgauge.engines.spark.session.reports import DStreamProgress, progress_of
@@ -29,15 +28,11 @@ class Failing:
     """A child that answers nothing but an error."""
 
     def __init__(self, log: Path, error: ChildFailed) -> None:
-        self.log, self._error = log, error
-        self.stopped, self.stage = False, ""
+        self.log, self._error, self.stage = log, error, ""
 
     def ask(self, request: str, timeout_s: float) -> Any:
         assert request == "start"
         raise self._error
-
-    def stop(self, grace_s: float = 5.0) -> None:
-        self.stopped = True
 
 
 def engine_of(child: Any, mode: ExecutionMode = MICRO_BATCH) -> SparkEngine:
@@ -129,25 +124,6 @@ def test_a_function_that_does_not_return_is_the_users(
         started(silent)
 
 
-def test_nothing_is_left_of_an_engine_that_did_not_start(
-    failing: Failing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Neither its process nor its folder."""
-    folders: list[Path] = []
-
-    def process(module: str, job: Any, folder: Path, *_: Any) -> Failing:
-        folders.append(folder)
-        return failing
-
-    monkeypatch.setattr(engine, "spark_process", process)
-    made = SparkEngine()
-    with pytest.raises(EngineError, match="Too small maximum heap"):
-        made.start(None, Edges((), Edge("nowhere", ""), {}), {}, "local[1]", tmp_path / "engine")
-    assert failing.stopped
-    assert not folders[0].exists()
-    assert made.pids() == []
-
-
 def test_a_restart_starts_the_process_as_the_start_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the same job, environment and processors; else the restarted engine would be another one."""
     starts: list[tuple[Any, ...]] = []
@@ -197,19 +173,6 @@ def test_the_end_of_its_jvm_is_reported_with_its_log(
     assert made.status().reason == f"the Spark process ended (exit code 1); its log: {log}"
 
 
-def test_a_session_that_does_not_open_tells_its_own_last_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not the first line of a stack alone."""
-
-    def fails(*_: object) -> None:
-        raise RuntimeError("An error occurred while calling o1.x\n\tat y\nCaused by: java.net.BindException: in use")
-
-    monkeypatch.setattr(operator_timer, "open_checked", fails)
-    with pytest.raises(EngineError, match=r"calling o1\.x\nCaused by: java\.net\.BindException: in use"):
-        Timing(IsolatedJob((), {}, str(tmp_path))).start()
-
-
 DSTREAM_INFO = SimpleNamespace(
     outputOperationInfos=lambda: {0: SimpleNamespace(startTime=lambda: 1010, endTime=lambda: 1250)},
 )
@@ -235,15 +198,6 @@ def test_progress_arrives_as_it_was_sent(mode: ExecutionMode, progress: BatchPro
     """The SUT process answers in JSON."""
     child = SimpleNamespace(ask=lambda *_: json.loads(json.dumps([asdict(progress)])))
     assert engine_of(child, mode).batch_progress() == [progress]
-
-
-def test_a_process_that_does_not_answer_has_no_progress() -> None:
-    """No verdict depends on it."""
-
-    def ask(*_: Any) -> Any:
-        raise ChildFailed("ended")
-
-    assert engine_of(SimpleNamespace(ask=ask)).batch_progress() == []
 
 
 def test_a_call_that_fails_because_the_jvm_ended_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from streamgauge.engines.spark.session.reports import BATCH_ID, BATCH_TIME, DStr
 from streamgauge.studies.latency_breakdown import decompose
 from streamgauge.studies.latency_breakdown.anatomy import check_trials
 from streamgauge.studies.latency_breakdown.decompose import SavedResults, result_times
-from tests.unit.engines.spark.test_latency_probe import START_US, at, trial_log
+from tests.unit.engines.spark.test_latency_probe import at, trial_log
 
 ASKED = {"command": "anatomy", "workload": "identity", "engine": "spark-dstream", "anatomy": {"rates": "1k"}}
 
@@ -147,8 +147,3 @@ def test_announcements_that_are_moved_are_noticed(moved_us: int) -> None:
 def test_a_batch_is_reported_before_its_first_task(read_us: int, apart: list[int]) -> None:
     """And after Spark began with it: so what Spark says of its begin is held from both sides."""
     assert list(Batch(**{**BATCH.__dict__, "read_us": read_us}).contradictions_us(READ_KNOWN_BEFORE_START)) == apart
-
-
-def test_the_start_is_a_whole_number_of_milliseconds() -> None:
-    """As the numbers of blocks are."""
-    assert START_US == 1_000_000

@@ -67,14 +67,6 @@ def test_which_flows_keep_their_state_in_rocksdb() -> None:
     assert [name for name in flows if options.keeps_first_rows(flows[name])] == ["first rows"]
 
 
-def test_options_of_a_jvm_by_way_of_compiling() -> None:
-    """Each choice has its options, and `jvm` leaves the JVM alone."""
-    jit = next(setting for setting in options.SETTINGS if setting.name == "jit")
-    assert options.JVM_OPTIONS.keys() == set(jit.choices)
-    assert options.JVM_OPTIONS["jvm"] == ()
-    assert all(option.startswith("-XX:Tier") for option in options.JVM_OPTIONS[jit.default])
-
-
 def test_settings_that_user_jobs_lack_are_in_their_document() -> None:
     """Every setting that a workload gets and a user job does not, with its value."""
     text = (Path(__file__).parents[4] / "docs" / "reference" / "job-api.md").read_text()

@@ -17,7 +17,6 @@ from streamgauge.core.engine_reports import OperatorCounts, OperatorRows
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spark import row_counts
 from streamgauge.engines.spark.io.flight import FlightAdapter
-from streamgauge.engines.spark.io.flight_source import named
 from streamgauge.engines.spark.io.spi import QueryStart
 from streamgauge.engines.spark.job_settings import JobSettings
 from streamgauge.engines.spark.launch import SparkJob
@@ -108,7 +107,7 @@ def batches_of(counting: RowCounting) -> Any:
     writer.queryName = writer.option = writer.trigger = writer.outputMode = lambda *_, **__: writer
     (query,) = QUERIES
     frame: Any = SimpleNamespace(writeStream=writer)
-    send = FlightAdapter(Edges((), Edge("", ""), {}), {}).sender(query)
+    send = partial(FlightAdapter(Edges((), Edge("", ""), {}), {}).send, query)
     QueryStart(query, Path(), {}, partial(counting.batch_written, query.name)).by_batch(frame, send)
     return given[0]
 
@@ -118,11 +117,6 @@ def test_a_batch_before_its_query_is_registered_is_not_counted() -> None:
     failing: Any = Failing()
     RowCounting(failing).batch_written("q0", 0)
     assert failing.requested == 0
-
-
-def test_without_probes_nothing_is_counted() -> None:
-    """And nothing has ended."""
-    assert RowCounting().take() == OperatorCounts()
 
 
 @pytest.mark.parametrize(
@@ -173,12 +167,6 @@ def test_a_query_is_busy_in_a_batch_alone(tmp_path: Path, spark: Any) -> None:
     assert wait_until(lambda: streaming[0].status()["busy"] == [], 60)
     running.stop()
     assert wording == [(0, 0, ["q0"]), (1, 1, ["q0"])]
-
-
-def test_named_sources_differ_by_nothing_but_their_names() -> None:
-    one, other = named("one"), named("other")
-    assert (one.name(), other.name()) == ("one", "other")
-    assert one.streamReader is other.streamReader
 
 
 class LoadReached(Exception):

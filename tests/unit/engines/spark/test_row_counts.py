@@ -13,10 +13,6 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from streamgauge.core.engine_reports import OperatorRows
-from streamgauge.core.schema import Schema
-from streamgauge.dataflow import graph
-from streamgauge.dataflow.builder import hop, source
-from streamgauge.dataflow.lineage import added, with_lineage
 from streamgauge.engines.spark import row_counts
 from streamgauge.engines.spark.row_counts import RowCounters
 
@@ -235,14 +231,6 @@ def test_what_rows_state_stands_in_the_progress_of_a_query(monkeypatch: pytest.M
     assert [(one.batch, one.operator, one.rows) for one in read(found)] == [(3, "words", 7), (3, "named", 7)]
 
 
-def test_what_was_handed_over_is_not_handed_over_again() -> None:
-    """The trials of a warm test bed ask one after the other, and each wants its own."""
-    found = probed(Store([execution(0, 0)]))
-    found.count_in("q0", running_one(), 7)
-    assert {one.batch for one in read(found)} == {0, 7}
-    assert read(found) == []
-
-
 def test_what_spark_has_forgotten_meanwhile_is_passed_over() -> None:
     """It may do so between the list and a look at what is in it; anything else that fails is told."""
     store = Store([execution(0, 0), execution(1, 1)])
@@ -311,16 +299,6 @@ def test_without_probes_there_is_no_request(monkeypatch: pytest.MonkeyPatch) -> 
     found.keep_up()
     found.count_in("q0", None, 0)
     assert found.take() == []
-
-
-def test_what_the_rewrite_adds_is_not_probed() -> None:
-    """A probe costs something, and nobody asks for `join.left`."""
-    left, right = source("a", Schema.from_types(k="int", x="int")), source("b", Schema.from_types(k="int", y="int"))
-    flow = with_lineage(left.join(right, window=hop(2, 1), on="k").sink("out"))
-    names = [node.name for node in graph.operators(flow)]
-    found = probed(Store([]), operators=names, without=added(flow))
-    assert {"join.left", "join.right", "join.lineage"} < set(names)
-    assert found._operators == ["a", "b", "join"]
 
 
 def test_rows_are_handed_over_while_batches_count() -> None:

@@ -72,10 +72,3 @@ def test_late_rows_are_held() -> None:
     faults = Faults("late", 2)
     assert _ids(faults.apply(_rows(0, 4))) == [0, 2]
     assert _ids(*faults.held) == [1, 3]
-
-
-def test_without_a_fault_nothing_changes() -> None:
-    """The reference run of every proof."""
-    faults = Faults("none", 1)
-    assert faults.apply(_rows(0, 9)).equals(_rows(0, 9))
-    assert faults.planted_us == []

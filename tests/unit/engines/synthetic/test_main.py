@@ -43,28 +43,6 @@ def test_time_without_work_is_lost() -> None:
     assert pace.free_us == clock.time_us + 500_000
 
 
-def test_the_busy_share_is_that_of_the_time_since_the_last_call() -> None:
-    """At half of the capacity it is a half; idle time counts before it is marked as such, and once."""
-    clock = FakeClock()
-    pace = Pace(1_000, clock.now_us)
-    for _ in range(4):
-        pace.take_on(250)
-        clock.time_us += 500_000
-        pace.idle()
-    assert pace.take_busy_share() == 0.5
-    pace.take_on(500)
-    clock.time_us += 500_000
-    assert pace.take_busy_share() == 1.0
-    pace.take_on(250)
-    for share in (0.25, 0.0, 0.0):
-        clock.time_us += 1_000_000
-        assert pace.take_busy_share() == share
-    pace.idle()
-    pace.take_on(1_000)
-    clock.time_us += 1_000_000
-    assert pace.take_busy_share() == 1.0
-
-
 @given(st.integers(2, 60), st.integers(1_000, 100_000))
 def test_jitter_moves_the_ends_of_batches_and_not_the_pace(batches: int, events: int) -> None:
     """However many batches: all together end within the jitter of one of them, and yet no two last the same."""
@@ -94,13 +72,3 @@ def test_an_engine_that_slows_takes_longer_with_every_batch() -> None:
     """By that share of the event time since its first event; without the option never."""
     assert [degradation_us(0.03, 5_000_000, 5_000_000 + s * 1_000_000) for s in (0, 1, 10)] == [0, 30_000, 300_000]
     assert degradation_us(0.0, 5_000_000, 9_000_000) == degradation_us(0.03, None, 9_000_000) == 0
-
-
-def test_an_overrun_is_noted() -> None:
-    """Own work that takes longer than the budget shows: then the capacity is not the one that was claimed."""
-    clock = FakeClock()
-    pace = Pace(1_000, clock.now_us)
-    pace.take_on(100)
-    clock.time_us += 150_000
-    pace.note_overrun()
-    assert pace.overrun_us_max == 50_000

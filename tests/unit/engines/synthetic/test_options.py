@@ -1,8 +1,5 @@
 """The known engine's options."""
 
-import random
-import statistics
-
 import pytest
 
 from streamgauge.core.clock import US
@@ -11,16 +8,8 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow.nodes import Flow, Sink, Source
 from streamgauge.engines.spi import Edge, Edges, StartRequest
 from streamgauge.engines.synthetic.main import Sut, SyntheticJob
-from streamgauge.engines.synthetic.options import ScalingOptions, Stall, read_options
+from streamgauge.engines.synthetic.options import Stall, read_options
 from streamgauge.engines.synthetic.plugin import SyntheticPlugin
-
-
-def test_defaults_are_a_plain_consumer() -> None:
-    """Without options there is a capacity, and nothing is planted."""
-    options = read_options({})
-    assert options.capacity_per_s == 100_000
-    assert (options.batch_us, options.stall, options.fault) == (0, None, "none")
-    assert (options.jitter, options.degradation) == (0, 0)
 
 
 def test_options_are_read_with_their_units() -> None:
@@ -47,10 +36,6 @@ def test_options_are_read_with_their_units() -> None:
         ("fault", "explode"),
         ("fault_every", "0"),
         ("fault_every", "1.5"),
-        ("contention", "1"),
-        ("coherency", "-1"),
-        ("noise", "x"),
-        ("knee", "1.5"),
         ("spark.sql.shuffle.partitions", "4"),
     ],
 )
@@ -71,21 +56,6 @@ def test_what_means_nothing_here_is_refused_with_the_options() -> None:
     SyntheticPlugin().check(StartRequest(None, {"capacity": "1k"}, None, "common"))
 
 
-@pytest.mark.parametrize(
-    ("options", "capacities"),
-    [
-        ({}, [100, 200, 400]),
-        ({"contention": "0.5"}, [100, 133.3, 160]),
-        ({"coherency": "0.1"}, [100, 166.7, 181.8]),
-        ({"knee": "2"}, [100, 200, 200]),
-    ],
-)
-def test_instances_follow_the_law(options: dict[str, str], capacities: list[float]) -> None:
-    """One instance has the stated capacity, whatever the law."""
-    scaling = read_options(options).scaling
-    assert [scaling.capacity(100, n) for n in (1, 2, 4)] == pytest.approx(capacities, rel=0.001)
-
-
 @pytest.mark.parametrize("instances", [1, 4])
 def test_an_engine_has_the_capacity_of_its_instances(instances: int) -> None:
     """The option states that of one: 100 events take one of them a second."""
@@ -95,12 +65,3 @@ def test_an_engine_has_the_capacity_of_its_instances(instances: int) -> None:
     before_us = pace.free_us
     pace.take_on(100)
     assert pace.free_us - before_us == pytest.approx(US / instances)
-
-
-def test_noise_differs_from_start_to_start() -> None:
-    """Around the capacity, and never to nothing."""
-    chance = random.Random(1)
-    found = [ScalingOptions(noise=0.1).capacity(100, 1, chance) for _ in range(400)]
-    assert statistics.mean(found) == pytest.approx(100, abs=2)
-    assert statistics.stdev(found) == pytest.approx(10, abs=1)
-    assert min(ScalingOptions(noise=0.99).capacity(100, 1, chance) for _ in range(400)) == 10

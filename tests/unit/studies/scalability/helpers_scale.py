@@ -2,21 +2,38 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from streamgauge.config.experiment import Experiment, build
-from streamgauge.engines.synthetic.options import ScalingOptions
 from streamgauge.results.matrix import CellFigures
 from streamgauge.results.scalability import ScaleCell, ScalePlan, ScaleResult
 from streamgauge.studies.matrix.cells import Observers
 
+
+@dataclass(frozen=True)
+class Law:
+    """The Universal Scalability Law. `knee` 0: none; `noise`: standard deviation of a capacity, as a share of it."""
+
+    contention: float = 0.0
+    coherency: float = 0.0
+    knee: int = 0
+    noise: float = 0.0
+
+    def capacity(self, of_one_per_s: float, instances: int, chance: random.Random | None = None) -> float:
+        """Events per second of so many instances; `chance` draws the noise, if there is any."""
+        n = min(instances, self.knee) if self.knee else instances
+        capacity = of_one_per_s * n / (1 + self.contention * (n - 1) + self.coherency * n * (n - 1))
+        return capacity * (1 + chance.gauss(0.0, self.noise) if chance else 1)
+
+
 LOADS, RESOURCES = "1k..64k", "1,2,4,8"
 LAWS = {
-    "linear": ScalingOptions(),
-    "contended": ScalingOptions(contention=0.2),
-    "coherent": ScalingOptions(contention=0.05, coherency=0.005),
-    "knee": ScalingOptions(knee=4),
+    "linear": Law(),
+    "contended": Law(contention=0.2),
+    "coherent": Law(contention=0.05, coherency=0.005),
+    "knee": Law(knee=4),
 }
 
 
@@ -53,7 +70,7 @@ def resumed(folder: object, **values: Any) -> Experiment:
     return build({"command": "scale", "workload": "", "search": {"resume": str(folder)}, **values})
 
 
-def simulated(law: ScalingOptions, of_one_per_s: float = 7000.0, seed: int = 1) -> tuple[Perform, list[Experiment]]:
+def simulated(law: Law, of_one_per_s: float = 7000.0, seed: int = 1) -> tuple[Perform, list[Experiment]]:
     """A stand-in for `perform`, whose trials hold up to the capacity of a law, and the experiments given to it."""
     chance, trials = random.Random(seed), list[Experiment]()
 

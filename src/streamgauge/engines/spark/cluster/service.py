@@ -4,7 +4,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +12,12 @@ from pathlib import Path
 import psutil
 
 from streamgauge.core.errors import InputError, MachineError, Problem, Rule, attempt, broken, refuse, require
-from streamgauge.core.machine_check import port_problem
+from streamgauge.core.machine_check import port_problem, refuse_missing
 from streamgauge.core.units import format_cpus, parse_cpus, parse_size
 from streamgauge.engines.local_cluster import Cluster, ClusterRequest, Member, Report, ended_in_words
 from streamgauge.engines.spark.cluster import state
 from streamgauge.engines.spark.cluster.state import MASTER
-from streamgauge.engines.spark.session.environment import SET_ASIDE_EVERYWHERE, require_plain_path
+from streamgauge.engines.spark.session.environment import SET_ASIDE_EVERYWHERE, plain_path_check
 from streamgauge.engines.spark.session.masters import HOST, SCHEME
 from streamgauge.engines.spark.session.python_workers import view_of_spark_home
 from streamgauge.system.child_processes import is_running, send_signal, start_process, wait_until
@@ -56,28 +56,23 @@ def start(request: ClusterRequest, report: Report) -> Cluster:
     planned = resolve(request)
     find_java("the cluster")
     at = state.owned_folder()
-    require_plain_path(at)
+    refuse_missing([plain_path_check(at)])
     with _exclusive(at):
         _make_room(at, report)
         # Only now, because an interrupted start may hold the port until it is ended.
         taken = port_problem(HOST, request.port or 0)
         require(not taken, "port", f"must be free on {HOST} ({taken})", request.port, _OTHER_PORT)
-
-        def record(members: tuple[Member, ...]) -> None:
-            """At once, so that `stop` finds them if this command is killed."""
-            state.write(replace(planned, members=members, is_ready=False))
-
-        daemons = Daemons(at, planned.cpus, record)
+        daemons = Daemons(at, planned)
         try:
-            planned = replace(planned, master=daemons.start_master(request.port or 0))
-            daemons.start_workers(planned)
-            planned = replace(planned, members=tuple(daemons.members))
-            state.write(planned)
+            daemons.start_master(request.port or 0)
+            daemons.start_workers()
+            cluster = replace(daemons.cluster, is_ready=True)
+            state.write(cluster)
         except BaseException:
-            end(replace(planned, members=tuple(daemons.members)))
+            end(daemons.cluster)
             (at / state.FILE).unlink(missing_ok=True)
             raise
-    return planned
+    return cluster
 
 
 def stop(report: Report) -> bool:
@@ -182,20 +177,20 @@ def _make_room(at: Path, report: Report) -> None:
 
 
 class Daemons:
-    """Starts the daemons of one cluster in a folder. Calls `on_started` with all members after each of them."""
+    """Starts the daemons of a planned cluster in a folder. `cluster` is what has started of it."""
 
-    def __init__(self, at: Path, cpus: Sequence[int], on_started: Callable[[tuple[Member, ...]], object]) -> None:
-        self._at, self._cpus, self._on_started = at, cpus, on_started
+    def __init__(self, at: Path, planned: Cluster) -> None:
+        self._at, self.cluster = at, replace(planned, is_ready=False)
         self._home = view_of_spark_home(at / "spark-home")
-        self.members: list[Member] = []
 
-    def start_master(self, port: int) -> str:
-        """Starts the master. Returns its address."""
+    def start_master(self, port: int) -> None:
+        """Starts the master, and waits for its address."""
         member, process = self._spawn(MASTER, "master.Master", ("--port", str(port)))
-        return self._wait(member, process, _MASTER_READY)
+        self.cluster = replace(self.cluster, master=self._wait(member, process, _MASTER_READY))
 
-    def start_workers(self, cluster: Cluster) -> None:
+    def start_workers(self) -> None:
         """Starts all workers at the same time, and waits until the master has them."""
+        cluster = self.cluster
         resources = ("--cores", str(cluster.cores), "--memory", cluster.memory)
         started = []
         for number in range(1, cluster.workers + 1):
@@ -208,11 +203,12 @@ class Daemons:
         """A daemon, which stays when this command or its terminal ends."""
         log, program = self._at / f"{name.replace(' ', '-')}.log", str(self._home / "bin" / "spark-class")
         command = [program, f"org.apache.spark.deploy.{class_name}", "--host", HOST, "--webui-port", "0", *words]
-        with pin_threads(self._cpus):
+        with pin_threads(self.cluster.cpus):
             process = start_process(command, log, daemon_environment(self._home), self._at, outlives=True)
         member = Member(name, process.pid, psutil.Process(process.pid).create_time(), str(log))
-        self.members.append(member)
-        self._on_started(tuple(self.members))
+        # At once, so that `stop` finds it if this command is killed.
+        self.cluster = replace(self.cluster, members=(*self.cluster.members, member))
+        state.write(self.cluster)
         return member, process
 
     def _wait(self, member: Member, process: subprocess.Popen[bytes], pattern: re.Pattern[str]) -> str:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,7 +14,7 @@ from streamgauge.core.schema import LINEAGE
 from streamgauge.dataflow.nodes import Source
 from streamgauge.engines.spark.io.event_batching import packed_schema, row_schema, unpack
 from streamgauge.engines.spark.io.flight_source import named
-from streamgauge.engines.spark.io.spi import QueryStart, Reader, TransportAdapter, Write
+from streamgauge.engines.spark.io.spi import QueryStart, TransportAdapter
 from streamgauge.engines.spark.lowering.arrow_blocks import PACKED, Packing
 from streamgauge.engines.spark.lowering.queries import Query
 from streamgauge.engines.spark.lowering.row_counter import RowCounter
@@ -36,7 +37,8 @@ class FlightAdapter(TransportAdapter):
         session: SparkSession,
         source: Source,
         columns: Sequence[str],
-        reader: Reader,
+        query: str,
+        reader: int,
         packing: Packing | None = None,
         counter: RowCounter | None = None,
         event_range: Mapping[str, str] | None = None,
@@ -54,12 +56,12 @@ class FlightAdapter(TransportAdapter):
             "frontier": edges.frontier,
             "columns": json.dumps(columns),
             "nullable": json.dumps(nullable),
-            "query": reader.query,
-            "reader": str(reader.number),
+            "query": query,
+            "reader": str(reader),
             **(event_range or {}),
         }
         frame_reader: Any = session.readStream if event_range is None else session.read
-        configured = frame_reader.format(format_of(reader.query)).options(**options)
+        configured = frame_reader.format(format_of(query)).options(**options)
         if packing is not None:
             return configured.schema(PACKED).option("packing", json.dumps(asdict(packing))).load()
         if self._options["source"] == "rows":
@@ -70,18 +72,14 @@ class FlightAdapter(TransportAdapter):
     def start(self, frame: DataFrame, start: QueryStart) -> StreamingQuery:
         query = start.query
         if query.mode == "update":
-            return start.by_batch(frame, self.sender(query))
+            return start.by_batch(frame, partial(self.send, query))
         writer = start.writer(frame).outputMode("append")
         return writer.format(format_of(query.name)).options(**self._output(query)).start()
 
-    def sender(self, query: Query) -> Write:
-        """A function that sends a batch to the recorder."""
-
-        def send(frame: DataFrame, batch: int) -> None:
-            options = {**self._output(query), "batch": str(batch)}
-            frame.write.format(format_of(query.name)).options(**options).mode("append").save()
-
-        return send
+    def send(self, query: Query, frame: DataFrame, batch: int) -> None:
+        """Sends a batch to the recorder."""
+        options = {**self._output(query), "batch": str(batch)}
+        frame.write.format(format_of(query.name)).options(**options).mode("append").save()
 
     def _output(self, query: Query) -> dict[str, str]:
         edge, sinks = self._edges.output, json.dumps([sink.name for sink in query.sinks])

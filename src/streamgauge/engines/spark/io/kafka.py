@@ -24,7 +24,7 @@ from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME, ColumnTyp
 from streamgauge.core.units import backquote
 from streamgauge.dataflow.nodes import Source
 from streamgauge.engines.spark.io.json_blocks import UNPARSED, is_parsable, names, parser
-from streamgauge.engines.spark.io.spi import QueryStart, Reader, TransportAdapter
+from streamgauge.engines.spark.io.spi import QueryStart, TransportAdapter
 from streamgauge.engines.spark.lowering.arrow_blocks import Packing
 from streamgauge.engines.spark.lowering.columns import ddl
 from streamgauge.engines.spark.lowering.row_counter import RowCounter
@@ -46,8 +46,6 @@ WRITING = {
     **LARGEST,
 }  # fmt: skip
 """The linger time batches records; it adds no latency, because each task ends with a flush."""
-BY_ARROW, FROM_JSON = "arrow", "from_json"
-"""The values of the option `json_parser`."""
 REDACTION = {"spark.redaction.regex": "(?i)secret|password|token|access[.]?key|keystore|jaas"}
 """Spark's default redaction pattern, extended by the names of client credentials."""
 REALTIME_WRITING = {"kafka.linger.ms": "2", "kafka.compression.type": "none", "kafka.acks": "all", **LARGEST}
@@ -145,11 +143,12 @@ class KafkaAdapter(TransportAdapter):
     """Reads streams from topics; results go to the run's results topic."""
 
     reads_evenly = False
+    carries = staticmethod(is_carried)
 
     def __init__(self, edges: Edges, options: Mapping[str, str], clients: ClientSettings | None = None) -> None:
         super().__init__(edges, options)
         self._clients = clients or CLIENTS[options.get("kafka_clients", TUNED)]
-        self._json_parser = options.get("json_parser", FROM_JSON)
+        self._json_parser = options.get("json_parser")
         self._request = KafkaSettings(**edges.transport_options)
 
     def configuration(self) -> dict[str, str]:
@@ -163,15 +162,13 @@ class KafkaAdapter(TransportAdapter):
             settings[end] = f"Spark's own for Kafka: {' '.join(f'{name}={value}' for name, value in options.items())}"
         return settings
 
-    def carries(self, kind: str) -> bool:
-        return is_carried(kind)
-
     def read(
         self,
         session: SparkSession,
         source: Source,
         columns: Sequence[str],
-        reader: Reader,
+        query: str,
+        reader: int,
         packing: Packing | None = None,
         counter: RowCounter | None = None,
     ) -> DataFrame:
@@ -181,7 +178,7 @@ class KafkaAdapter(TransportAdapter):
         layout, is_json = encoding(self._request.encoding, typed), self._request.encoding == "json"
         configured = session.readStream.format("kafka").options(**self._clients.reading, **brokers(self._request))
         messages = configured.option("subscribe", topic_of(self._edges.inputs[0].token, source.name)).load()
-        if self._json_parser == BY_ARROW and is_json and is_parsable(wire_types(typed).values()):
+        if self._json_parser == "arrow" and is_json and is_parsable(wire_types(typed).values()):
             opened = parsed_in_blocks(messages, layout, typed)
         else:
             opened = messages.select(F.expr(layout.opened("value")).alias("event"))

@@ -25,14 +25,6 @@ Write = Callable[[DataFrame, int], None]
 
 
 @dataclass(frozen=True)
-class Reader:
-    """One reader of a stream. `number` counts the readers of this stream in the query."""
-
-    query: str
-    number: int
-
-
-@dataclass(frozen=True)
 class QueryStart:
     """The start of a query, as far as it is the same over every transport.
 
@@ -90,11 +82,14 @@ class TransportAdapter:
         session: SparkSession,
         source: Source,
         columns: Sequence[str],
-        reader: Reader,
+        query: str,
+        reader: int,
         packing: Packing | None = None,
         counter: RowCounter | None = None,
     ) -> DataFrame:
-        """A source's streaming frame: the given columns, or packed blocks of them."""
+        """A source's streaming frame: the given columns, or packed blocks of them. `reader` counts those of this stream
+        in the query.
+        """
 
     @abstractmethod
     def start(self, frame: DataFrame, start: QueryStart) -> StreamingQuery:
@@ -104,7 +99,7 @@ class TransportAdapter:
 def numbered_readers(
     query: str,
     columns: Mapping[str, tuple[str, ...]],
-    read: Callable[[Source, tuple[str, ...], Reader, Packing | None], DataFrame],
+    read: Callable[[Source, tuple[str, ...], str, int, Packing | None], DataFrame],
 ) -> Callable[..., DataFrame]:
     """A function that reads a source for a query. Each call is a new reader, numbered per stream.
 
@@ -113,6 +108,6 @@ def numbered_readers(
     numbers: dict[str, count[int]] = defaultdict(count)
 
     def read_source(source: Source, packing: Packing | None = None) -> DataFrame:
-        return read(source, columns[source.name], Reader(query, next(numbers[source.name])), packing)
+        return read(source, columns[source.name], query, next(numbers[source.name]), packing)
 
     return read_source

@@ -47,7 +47,6 @@ _RECORD = "STREAMGAUGE_SET_ASIDE"
 """Variable by which a process of Spark knows what was set aside for it; JSON, by name."""
 _PLAIN = re.compile(r"[A-Za-z0-9/._+=@~-]")
 """A character of paths that survive a JVM's options, Hadoop's patterns, and a locale without letters beyond ASCII."""
-_ROCKSDB = "RocksDB"
 AVRO = tuple(
     (JarSet(f"spark-avro-{version}", (f"org.apache.spark:spark-avro_2.13:{version}",)),)
     for version in ("4.3.0", "4.2.0", "4.1.1")
@@ -123,11 +122,6 @@ def plain_path_check(folder: Path) -> MachineCheck:
     return MachineCheck("spark_temporary_path", found, tuple(problems))
 
 
-def require_plain_path(folder: Path) -> None:
-    """MachineError where a JVM or Hadoop would read the path of a temporary folder as something else."""
-    refuse_missing([plain_path_check(folder)])
-
-
 def native_code_check(folder: Path) -> MachineCheck:
     """Whether Java can load RocksDB's library, which it unpacks into a temporary folder."""
     allowed = not os.statvfs(folder).f_flag & os.ST_NOEXEC
@@ -140,7 +134,7 @@ def native_code_check(folder: Path) -> MachineCheck:
 
 def require_loadable_state(provider: str, folder: Path) -> None:
     """MachineError where state is kept in RocksDB, whose library Java unpacks into `folder` and cannot load there."""
-    if _ROCKSDB in provider:
+    if "RocksDB" in provider:
         refuse_missing([replace(native_code_check(folder), prevents_start=True)])
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from streamgauge.core.errors import Problem, SettingError, near
+from streamgauge.core.errors import EngineError, Problem, SettingError, near
 from streamgauge.engines.spark.session.environment import recorded
 from streamgauge.engines.spark.session.masters import is_local
 from streamgauge.engines.spark.session.python_workers import UNCHANGED, VARIABLE
@@ -43,7 +43,6 @@ _SOCKET_NAME = f"/.{'x' * 36}.sock"
 """As long as Spark's socket names, which contain a UUID."""
 _ENVIRONMENT = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
 """Variables that name configuration, which Spark reads where its master is on other machines."""
-_NO_SIMILAR_NAME = "leave it out, or correct its spelling"
 _KIND = re.compile(r"^(.*: )?[\w.]*(Exception|Error): ")
 """The prefix of JVM error messages."""
 LOG_LEVEL = "WARN"
@@ -65,13 +64,8 @@ def open_session(
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master(master).appName("streamgauge")
-    for name, value in {
-        **_jvm(master, folder, conf.get("spark.driver.memory"), jvm_options, whole_heap),
-        **conf,
-    }.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    settings = {**_jvm(master, folder, conf.get("spark.driver.memory"), jvm_options, whole_heap), **conf}
+    session = SparkSession.builder.master(master).appName("streamgauge").config(map=settings).getOrCreate()
     session.sparkContext.setLogLevel(LOG_LEVEL)
     if not is_local(master):
         session.sparkContext.addPyFile(_own_code(folder))
@@ -86,7 +80,8 @@ def open_checked(
     jvm_options: Sequence[str] = (),
     whole_heap: bool = True,
 ) -> Any:
-    """As `open_session`. Raises SettingError if Spark does not know a user's setting or refuses its value.
+    """As `open_session`. Raises SettingError if Spark does not know a user's setting or refuses its value, and
+    EngineError with Spark's reason if it does not start otherwise.
 
     `users` is the part of the configuration that the user gave.
     """
@@ -96,7 +91,7 @@ def open_checked(
     except Exception as error:
         if (refused := _refused(users, str(error))) is not None:
             raise SettingError(refused) from None
-        raise
+        raise EngineError(error_message(str(error))) from None
     if problems := unknown_settings(users, spark_setting_names(session._jvm)):
         raise SettingError(problems)
     return session
@@ -146,7 +141,7 @@ def unknown_settings(users: Mapping[str, str], names: frozenset[str]) -> list[Pr
     return [
         Problem(
             f"option {name}", "is not a setting of Spark", users[name],
-            f"--option {meant}=..." if meant else _NO_SIMILAR_NAME,
+            f"--option {meant}=..." if meant else "leave it out, or correct its spelling",
         )
         for name, meant in similar.items()
     ]  # fmt: skip

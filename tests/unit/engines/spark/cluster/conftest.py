@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,23 +77,23 @@ def sleeping(place: Path, member: Callable[..., Member], monkeypatch: pytest.Mon
     """`service.start` starts processes that sleep, on a machine with four processors and 16 GiB."""
 
     class Sleeping:
-        def __init__(self, at: Path, cpus: Sequence[int], on_started: Callable[..., object]) -> None:
-            self.members: list[Member] = []
-            self.on_started = on_started
+        def __init__(self, at: Path, planned: Cluster) -> None:
+            self.cluster = replace(planned, is_ready=False)
             (at / "spark-home").mkdir()
 
-        def start_master(self, port: int) -> str:
-            self.members.append(member("master"))
-            self.on_started(tuple(self.members))
-            return MASTER
+        def start_master(self, port: int) -> None:
+            self.cluster = replace(self.cluster, members=(member("master"),))
+            state.write(self.cluster)
+            self.cluster = replace(self.cluster, master=MASTER)
 
-        def start_workers(self, cluster: Cluster) -> None:
-            self.members += [member(f"worker {number + 1}") for number in range(cluster.workers)]
+        def start_workers(self) -> None:
+            workers = [member(f"worker {number + 1}") for number in range(self.cluster.workers)]
+            self.cluster = replace(self.cluster, members=(*self.cluster.members, *workers))
 
     monkeypatch.setattr(service, "Daemons", Sleeping)
     monkeypatch.setattr(service, "find_java", lambda *_: Java("java", 17, "17"))
     monkeypatch.setattr(service, "memory_bytes", lambda: 16 * 2**30)
-    monkeypatch.setattr(service, "require_plain_path", lambda _: None)
+    monkeypatch.setattr(service, "refuse_missing", lambda _: None)
     monkeypatch.setattr(service, "ENDED_S", 5.0)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
     return place

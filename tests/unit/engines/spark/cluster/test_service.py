@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from streamgauge.core.errors import InputError, MachineError, Problem
-from streamgauge.engines.local_cluster import Cluster, ClusterRequest, Member, ended_in_words
+from streamgauge.engines.local_cluster import Cluster, ClusterRequest, Member
 from streamgauge.engines.spark.cluster import service, state
 from streamgauge.engines.spark.cluster.service import end, resolve, start, stop
 from streamgauge.engines.spark.cluster.state import cluster_at
@@ -122,8 +122,8 @@ def test_a_refused_memory_has_a_way_out_that_fits(monkeypatch: pytest.MonkeyPatc
 def test_a_start_that_fails_leaves_nothing(sleeping: Path, reports: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Member] = []
 
-    def failing(daemons: Any, _: Cluster) -> None:
-        made.extend(daemons.members)
+    def failing(daemons: Any) -> None:
+        made.extend(daemons.cluster.members)
         raise MachineError("no worker")
 
     monkeypatch.setattr(service.Daemons, "start_workers", failing)
@@ -140,9 +140,9 @@ def test_each_process_is_named_as_soon_as_it_runs(reports: list[str], monkeypatc
     seen: list[Cluster | None] = []
     started = service.Daemons.start_workers
 
-    def start_workers(daemons: Any, cluster: Cluster) -> None:
+    def start_workers(daemons: Any) -> None:
         seen.append(state.read())
-        started(daemons, cluster)
+        started(daemons)
 
     monkeypatch.setattr(service.Daemons, "start_workers", start_workers)
     cluster = start(TWO, reports.append)
@@ -272,24 +272,6 @@ def test_a_state_that_cannot_be_read_is_an_error(place: Path, text: str) -> None
     assert cluster_at("spark://elsewhere:7077") is None
 
 
-def test_another_process_with_the_same_id_is_no_member(member: Make) -> None:
-    """The kernel gives ids again, after a reboot all of them."""
-    made = member()
-    assert made.process is not None
-    assert replace(made, started_s=made.started_s - 60).process is None
-
-
-def test_a_member_that_ended_is_named(member: Make) -> None:
-    """Also one that nobody has waited for."""
-    master, worker = member("master"), member("worker 2", "pass")
-    cluster = cluster_of(master, worker)
-    psutil.wait_procs([psutil.Process(worker.pid)], 10)
-    assert cluster.ended() == (worker,)
-    assert cluster.runs
-    assert ended_in_words(cluster.ended()) == f"worker 2 ended (process {worker.pid}); its log: worker 2.log"
-    assert not cluster_of(worker).runs
-
-
 def test_executors_belong_to_the_processes_of_a_cluster(member: Make) -> None:
     """The children of a worker."""
     program = "import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=-1); p.wait()"
@@ -301,12 +283,6 @@ def test_executors_belong_to_the_processes_of_a_cluster(member: Make) -> None:
     assert pids[0] == worker.pid
     assert psutil.Process(pids[1]).ppid() == worker.pid
     psutil.Process(pids[1]).kill()
-
-
-def test_resources_are_shown_in_words() -> None:
-    assert cluster_of().resources == "2 workers, 1 core and 2 GiB each, processors 0-1"
-    one = Cluster(MASTER, 1, 3, 768 * 2**20, (1, 3))
-    assert (one.resources, one.memory) == ("1 worker, 3 cores and 0.75 GiB, processors 1,3", "768m")
 
 
 def test_a_folder_of_someone_else_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

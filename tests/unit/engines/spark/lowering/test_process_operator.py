@@ -144,16 +144,6 @@ def test_a_row_waits_until_the_watermark_has_passed_it() -> None:
     assert sum(map(len, held._rows)) == 0
 
 
-def test_a_row_behind_what_was_released_is_dropped_and_counted() -> None:
-    """As Spark drops late rows; otherwise it would come out of order."""
-    held = HeldRows([SCHEMA])
-    held.release([rows(5, 9)], 7)
-    assert times(held.release([rows(6, 7, 8)], 9)[0]) == [7, 8]
-    assert held.late == 1
-    held.release([rows(10)], 9)
-    assert held.late == 0, "of each batch its own, because a repeated batch would count twice"
-
-
 def test_a_watermark_never_falls() -> None:
     """After a restart Spark may state an earlier one first; released rows are not released again."""
     held = HeldRows([SCHEMA])
@@ -199,11 +189,3 @@ def test_a_snapshot_has_held_rows_of_every_input() -> None:
     assert one.to_pylist() == rows(7, 9, key=4).to_pylist()
     assert other.to_pylist() == [{"text": "a", TIME: 8}]
     assert again.late == 1
-
-
-def test_an_empty_snapshot_is_read_again() -> None:
-    """Before any row came."""
-    again = HeldRows([SCHEMA])
-    again.restore(HeldRows([SCHEMA]).to_bytes())
-    assert sum(map(len, again._rows)) == 0
-    assert times(again.release([rows(3)], 4)[0]) == [3]

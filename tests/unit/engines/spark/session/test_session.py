@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from streamgauge.core.errors import SettingError
+from streamgauge.core.errors import EngineError, SettingError
 from streamgauge.engines.spark.session import session
 from streamgauge.engines.spark.session.session import error_message, unknown_settings
 from streamgauge.workloads.helpers.places import place_of
@@ -80,7 +80,7 @@ def test_java_options_of_the_environment_stand_in_the_result(
 def test_a_value_that_spark_refuses_is_reported_as_the_users_setting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In Spark's own words, without its stack; an error that speaks of no setting goes on as it is."""
+    """In Spark's own words, without its stack; an error that speaks of no setting has its last reason."""
     wrong = "[INVALID_CONF_VALUE] The value 'four' in the config \"spark.sql.shuffle.partitions\" is invalid."
     message = f"Error:\n\tat org.x\nCaused by: org.x.SparkIllegalArgumentException: {wrong}\n\tat y"
 
@@ -94,7 +94,7 @@ def test_a_value_that_spark_refuses_is_reported_as_the_users_setting(
     (problem,) = refused.value.problems
     assert (problem.setting, problem.got) == ("option spark.sql.shuffle.partitions", "four")
     assert problem.rule == f"is refused by Spark ({wrong})"
-    with pytest.raises(RuntimeError):
+    with pytest.raises(EngineError, match=r"Error:\nCaused by: org\.x\.SparkIllegalArgumentException"):
         session.open_checked("local[1]", {}, {}, tmp_path)
 
 
