@@ -19,7 +19,7 @@ _RANGE_EXAMPLE = "--loads 4096..131072"
 COUNTS = {"keys": "number of keys", "children": "number of children"}
 """Parameters whose name needs more words."""
 _TIME = re.compile(r"[\d.]+\s*(us|ms|s|min|m|h)", re.IGNORECASE)
-_RANGE = re.compile(r"(?P<first>.+?)\.\.(?P<last>.+?)(?:x(?P<factor>[\d.]+))?")
+_RANGE = re.compile(r"(?P<first>.+?)\.\.(?P<last>.+?)(?:x(?P<factor>\d+(?:\.\d+)?))?")
 _TEXT_TABLES = ("options", "transport_options")
 """Tables of settings whose values are texts."""
 
@@ -82,7 +82,8 @@ def _expanded(text: str, unit: str, step: float) -> list[float]:
     if match is None:
         return [_number(text, unit)]
     first, last = _number(match["first"], unit), _number(match["last"], unit)
-    factor = _factor(text, match["factor"]) if match["factor"] else 1 + step
+    factor = float(match["factor"] or 1 + step)
+    require(factor > 1, "scale.loads", "must have a factor above 1 after x", text, f"{_RANGE_EXAMPLE}x2")
     steps = max(1, math.ceil(abs(math.log(last / first)) / math.log(factor) - 1e-9)) if first != last else 0
     rule, got = f"must have at most {LOADS_MAX} loads", f"{text}: {steps + 1:,} loads"
     require(steps < LOADS_MAX, "scale.loads", rule, got, "--tolerance 10%, or a list of loads")
@@ -92,12 +93,6 @@ def _expanded(text: str, unit: str, step: float) -> list[float]:
         each, digits = (last / first) ** (1 / steps) if steps else 1.0, 4
     between = (_rounded(first * each**n, unit, digits) for n in range(1, steps))
     return list(dict.fromkeys([first, *between, last]))
-
-
-def _factor(text: str, factor: str) -> float:
-    value = float(factor) if factor.count(".") < 2 and factor != "." else 0.0
-    require(value > 1, "scale.loads", "must have a factor above 1 after x", text, f"{_RANGE_EXAMPLE}x2")
-    return value
 
 
 def _number(text: str, unit: str) -> float:

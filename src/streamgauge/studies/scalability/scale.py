@@ -167,15 +167,15 @@ def _run(study: Study, result: ScaleResult, point: Point, show: Show, on_result:
     trials: list[TrialResult] = []
     observers = Observers(partial(show_one_of_several, show, which), on_result, on_judged=trials.append)
     figures = perform_within(folder, number, experiment, observers)
-    run, resolved = folder / figures.folder, study.checked[point.load].resolved
-    judged = judge(study.scale.criterion, figures, run, experiment.load.duration, study.resolved.interval_s)
-    figures = figures.model_copy(update={"sentence": judged.sentence, "decided_by": judged.decided_by})
-    return ScaleCell(
+    resolved = study.checked[point.load].resolved
+    cell = ScaleCell(
         **dict(figures), number=number, resources=resources, load=load,
         repetition=1 + sum((cell.load, cell.resources) == (load, resources) for cell in result.cells),
-        outcome=judged.outcome, lag_growth=judged.lag_growth, wrong_answers=judged.wrong_answers,
+        outcome=figures.verdict or "invalid",
         busy_share=next((busy_share(resolved, trial.record) for trial in trials), None),
     )  # fmt: skip
+    run = folder / figures.folder
+    return judge(cell, study.scale.criterion, run, experiment.load.duration, study.resolved.interval_s)
 
 
 def _store(study: Study, result: ScaleResult, on_study: OnStudy) -> ScaleResult:
@@ -196,8 +196,5 @@ FIGURE_5 = Path(__file__).parent / "data" / "ehrenstein_fig5.csv"
 
 def ehrenstein() -> tuple[PublishedCapacity, ...]:
     """The points of figure 5."""
-    with FIGURE_5.open(newline="") as file:
-        rows = csv.DictReader(line for line in file if not line.startswith("#"))
-        return tuple(
-            PublishedCapacity(resources=int(row["instances"]), per_s=float(row["messages_per_s"])) for row in rows
-        )
+    rows = csv.DictReader(line for line in FIGURE_5.read_text().splitlines() if not line.startswith("#"))
+    return tuple(PublishedCapacity(resources=int(row["instances"]), per_s=float(row["messages_per_s"])) for row in rows)

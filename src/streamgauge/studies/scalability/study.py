@@ -1,7 +1,7 @@
 """A scalability study before it runs: its axes, and the trial of each cell, checked before anything starts."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -10,7 +10,7 @@ from streamgauge.config.experiment import Experiment, Scale, setting_of
 from streamgauge.config.matrix import Cell, values_of, with_settings
 from streamgauge.config.named_files import is_data, is_data_time
 from streamgauge.config.setting_info import NAME_VALUE
-from streamgauge.core.errors import InputError, Problem, Rule, attempt, broken, require_all
+from streamgauge.core.errors import InputError, Problem, Rule, attempt, broken, refuse, require_all
 from streamgauge.core.formatting import format_value
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, spare_s, with_engine_transport
 from streamgauge.preflight.settings_checks import fixed_rate
@@ -29,13 +29,12 @@ PARALLELISM = "parallelism"
 
 @dataclass(frozen=True)
 class Study:
-    """A study that can start. `checked`: the trials whose settings were checked, one for each load and level."""
+    """A study, whose axes are right."""
 
     experiment: Experiment
     scale: Scale
     loads: Axis
     resources: Axis
-    checked: tuple[CheckedCell, ...]
 
     @property
     def grid(self) -> Grid:
@@ -72,9 +71,44 @@ class Study:
         given = self.experiment.parameters.items()
         return shared | {name: value for name, value in given if is_data(name) or is_data_time(name)}
 
+    def settings(self, point: Point) -> dict[str, Any]:
+        """What a cell varies."""
+        loads, resources = self.loads, self.resources
+        return {loads.setting: loads.values[point.load], resources.setting: resources.values[point.resources]}
+
     def trial(self, point: Point) -> Experiment:
         """The run of a cell."""
-        return _trial(self.experiment, self.loads, self.resources, point)
+        settings = self.settings(point)
+        base: dict[str, Any] = {**values_of(self.experiment, "matrix", "scale", "search"), "command": "run"}
+        trial = with_settings(base, settings)
+        fixed = fixed_rate(trial) if RATE not in settings else None
+        return trial if fixed is None else with_settings(base, {**settings, RATE: fixed})
+
+    @cached_property
+    def checked(self) -> tuple[CheckedCell, ...]:
+        """Every load with the least resources, and the least and the greatest load with every level.
+
+        Raises:
+            InputError: with each problem once, and a cell that has it unless all have.
+        """
+        loads, levels = range(len(self.loads.values)), range(len(self.resources.values))
+        points = [Point(load, 0) for load in loads]
+        points += [Point(load, level) for level in levels[1:] for load in {0, loads[-1]}]
+        found: list[CheckedCell] = []
+        problems: dict[tuple[str, str], tuple[Problem, list[Point]]] = {}
+        for number, point in enumerate(points, 1):
+            try:
+                found += check_cells([Cell(number, self.settings(point), 1, self.trial(point))])
+            except InputError as error:
+                for problem in error.problems:
+                    problems.setdefault((problem.setting, problem.rule), (problem, []))[1].append(point)
+        refuse([one if len(at) == len(points) else self._located(one, at) for one, at in problems.values()])
+        return tuple(found)
+
+    def _located(self, problem: Problem, at: list[Point]) -> Problem:
+        load, level = (format_value(value) for value in self.settings(at[0]).values())
+        more = f", and {len(at) - 1} more cell{'s' * (len(at) > 2)}" if len(at) > 1 else ""
+        return replace(problem, rule=f"{problem.rule} (load {load} with {level}{more})")
 
     def plan(self) -> ScalePlan:
         return ScalePlan(
@@ -112,51 +146,10 @@ def study_of(experiment: Experiment, rate_is_given: bool = False) -> Study:
     if resources is not None and loads is not None:
         problems += _grid_problems(experiment, scale, loads, resources, rate_is_given)
         problems += _varied_problems(given, loads, resources)
-    if problems or resources is None or loads is None:
-        raise InputError(problems)
-    study = Study(experiment, scale, loads, resources, _checked(experiment, loads, resources))
+    refuse(problems)
+    study = Study(experiment, scale, loads, resources)
     _require_span_and_rate(study, rate_is_given)
     return study
-
-
-def _trial(experiment: Experiment, loads: Axis, resources: Axis, point: Point) -> Experiment:
-    base: dict[str, Any] = {**values_of(experiment, "matrix", "scale", "search"), "command": "run"}
-    settings = {loads.setting: loads.values[point.load], resources.setting: resources.values[point.resources]}
-    trial = with_settings(base, settings)
-    fixed = fixed_rate(trial) if RATE not in settings else None
-    return trial if fixed is None else with_settings(base, {**settings, RATE: fixed})
-
-
-def _checked(experiment: Experiment, loads: Axis, resources: Axis) -> tuple[CheckedCell, ...]:
-    """Every load with the least resources, and the least and the greatest load with every level.
-
-    Raises:
-        InputError: with each problem once, and a cell that has it unless all have.
-    """
-    points = [Point(load, 0) for load in range(len(loads.values))]
-    points += [Point(load, level) for level in range(1, len(resources.values)) for load in {0, len(loads.values) - 1}]
-    found: list[CheckedCell] = []
-    problems: dict[tuple[str, str], tuple[Problem, list[Point]]] = {}
-    for number, point in enumerate(points, 1):
-        of_cell: list[Problem] = []
-        settings = {loads.setting: loads.values[point.load], resources.setting: resources.values[point.resources]}
-        trial = attempt(partial(_trial, experiment, loads, resources, point), of_cell)
-        if trial is not None:
-            found += attempt(partial(check_cells, [Cell(number, settings, 1, trial)]), of_cell) or ()
-        for problem in of_cell:
-            problems.setdefault((problem.setting, problem.rule), (problem, []))[1].append(point)
-    if problems:
-        raise InputError([_located(one, at, len(points), loads, resources) for one, at in problems.values()])
-    return tuple(found)
-
-
-def _located(problem: Problem, at: list[Point], of: int, loads: Axis, resources: Axis) -> Problem:
-    if len(at) == of:
-        return problem
-    load, level = format_value(loads.values[at[0].load]), format_value(resources.values[at[0].resources])
-    more = f", and {len(at) - 1} more cell{'s' * (len(at) > 2)}" if len(at) > 1 else ""
-    rule = f"{problem.rule} (load {load} with {level}{more})"
-    return Problem(problem.setting, rule, problem.got, problem.way_out)
 
 
 def _require_span_and_rate(study: Study, rate_is_given: bool) -> None:

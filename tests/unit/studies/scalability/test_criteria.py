@@ -8,8 +8,8 @@ import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.results.codes import LagGrowth, WarningCode
-from streamgauge.results.matrix import CellFigures
 from streamgauge.results.run import Caution
+from streamgauge.results.scalability import ScaleCell
 from streamgauge.results.verdict import Check
 from streamgauge.studies.scalability.criteria import LAG_GROWTH_MAX, Growth, end_s, judge, lag_growth
 from tests.unit.studies.scalability.helpers_lag import SPAN_S, micro_batches, series
@@ -161,21 +161,23 @@ def test_the_growth_decides_where_answers_are_right(
 ) -> None:
     """The run's own slope does not; a dead system, wrong answers and a failed driver do."""
     store(folder, series(lags), verdict, **checks)
-    figures = CellFigures(verdict=verdict, sentence="of the run")
-    judged = judge("ehrenstein", figures, folder.path, 10, 0.0)
-    assert judged.outcome == outcome
-    assert judge("slope", figures, folder.path, 10, 0.0)[:2] == (verdict, "of the run")
-    if judged.lag_growth is not None and outcome in ("sustained", "not_sustained") and "answers" not in checks:
-        assert "records a partition (limit 100)" in judged.sentence or "connected" in judged.sentence
+    assert judged(folder.path, verdict=verdict).outcome == outcome
+    assert judged(folder.path, "slope", verdict=verdict).outcome == verdict
+
+
+def judged(run: Path, criterion: str = "ehrenstein", span_s: float = 10, **figures: Any) -> ScaleCell:
+    """A trial with these figures by a criterion."""
+    cell = ScaleCell(number=1, resources=1, load=1, repetition=1, outcome=figures["verdict"], **figures)
+    return judge(cell, criterion, run, span_s, 0.0)
 
 
 def test_an_interval_across_the_limit_is_undecided(folder: RunFolder) -> None:
     """With the scatter that was seen, and what decides it."""
     lags: list[float | None] = [5000.0 if second % 2 else 15_000.0 for second in range(60)]
     store(folder, series(lags, lags))
-    judged = judge("ehrenstein", CellFigures(verdict="sustained"), folder.path, 60, 0.0)
-    assert judged.outcome == "undecided"
-    assert "scatters by 5,477 records. Use a longer --duration, a lower rate or --criterion slope" in judged.sentence
+    cell = judged(folder.path, span_s=60, verdict="sustained")
+    assert (cell.outcome, cell.lag_growth is None) == ("undecided", False)
+    assert "scatters by 5,477 records. Use a longer --duration, a lower rate or --criterion slope" in cell.sentence
 
 
 @pytest.mark.parametrize(("verdict", "outcome"), [("sustained", "undecided"), ("not_sustained", "not_sustained")])
@@ -183,26 +185,11 @@ def test_a_lag_that_is_not_known_cannot_decide(folder: RunFolder, verdict: Any, 
     """A program that commits no offsets: everything due counts as its lag. Its run may still have failed."""
     caution = Caution(WarningCode.LAG_UNKNOWN, "has committed no offset")
     store(folder, series([1e6 * second for second in range(10)]), verdict, caution)
-    judged = judge("ehrenstein", CellFigures(verdict=verdict), folder.path, 10, 0.0)
-    assert (judged.outcome, judged.lag_growth) == (outcome, None)
-    assert judged.sentence.startswith("the lag is unknown, because the program commits no offsets")
-
-
-def test_answers_that_are_wrong_while_it_keeps_up_are_reported(folder: RunFolder) -> None:
-    """By the run's verdict: only its answers decided it."""
-    result: Any = folder.read_result()
-    changed = {
-        "verdict": result.verdict.model_copy(update={"value": "not_sustained", "decided_by": ("answers",)}),
-        "verification": result.verification.model_copy(update={"missing": 3, "expected": 10}),
-    }
-    folder.write_result(result.model_copy(update=changed))
-    figures = CellFigures(verdict="not_sustained", faults=3)
-    assert judge("slope", figures, folder.path, 10, 0.0).wrong_answers.startswith("3 missing of 10 expected results")
-    folder.write_result(result.model_copy(update={**changed, "verdict": result.verdict}))
-    assert judge("slope", figures, folder.path, 10, 0.0).wrong_answers == ""
+    cell = judged(folder.path, verdict=verdict)
+    assert (cell.outcome, cell.lag_growth) == (outcome, None)
+    assert cell.sentence.startswith("the lag is unknown, because the program commits no offsets")
 
 
 def test_a_trial_that_never_started_is_invalid() -> None:
     """It has no folder to look into."""
-    figures = CellFigures(verdict="invalid", sentence="no such port")
-    assert judge("ehrenstein", figures, Path("none"), 10, 0.0).outcome == "invalid"
+    assert judged(Path("none"), verdict="invalid").outcome == "invalid"

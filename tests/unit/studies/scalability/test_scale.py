@@ -21,7 +21,6 @@ from streamgauge.studies.exclusive_folder import LOCK
 from streamgauge.studies.matrix import cells
 from streamgauge.studies.run.run import run_single
 from streamgauge.studies.scalability import scale as scale_module
-from streamgauge.studies.scalability.criteria import Judged
 from streamgauge.studies.scalability.monotone_search import Point
 from streamgauge.studies.scalability.scale import exit_code, plan_scale, scale
 from streamgauge.studies.scalability.study import study_of
@@ -253,12 +252,11 @@ def test_a_tie_of_repetitions_is_tried_again_after_a_resume(run: Run) -> None:
 def test_wrong_answers_end_the_study(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lower load would only hide them. A resumed study makes the trial again."""
     perform, trials = simulated(LAWS["linear"])
-    wrong = Judged("not_sustained", "wrong", None, "3 missing of 10 expected results")
+    wrong = {"outcome": "not_sustained", "wrong_answers": "3 missing of 10 expected results"}
     with monkeypatch.context() as patch:
-        patch.setattr(scale_module, "judge", lambda *_: wrong)
+        patch.setattr(scale_module, "judge", lambda cell, *_: cell.model_copy(update=wrong))
         result = run(perform=perform)
     assert (len(trials), result.finished, result.capacities, exit_code(result)) == (1, False, (), 1)
-    assert result.cells[0].wrong_answers == wrong.wrong_answers
     stopped = result.cells[0].model_copy(update={"outcome": "interrupted"})
     assert exit_code(result.model_copy(update={"cells": (*result.cells, stopped)})) == 130
     assert run(resumed(result.folder), perform).decided
