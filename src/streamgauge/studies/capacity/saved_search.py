@@ -11,7 +11,7 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config import reproduce
 from streamgauge.config.experiment import Experiment
 from streamgauge.config.experiment_file import read as read_experiment
-from streamgauge.core.errors import InputError, Problem, Rule, broken, refuse, require
+from streamgauge.core.errors import Rule, broken, refuse, require
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.studies.capacity.search_state import TrialOutcome
 from streamgauge.user_workloads.lookup import changed_files, with_absolute_paths
@@ -33,24 +33,12 @@ def stored_ceiling(folder: RunFolder, measure: Callable[[], float]) -> float:
 
 
 def recorded(folder: RunFolder) -> list[TrialOutcome]:
-    """The outcomes that a search left in its folder, except a last line that was cut short.
-
-    Interrupted trials, which older versions recorded, are left out too.
-    """
-    path = folder.path / MEMO
+    """The outcomes that a search left in its folder, except a last line that was cut short."""
     outcomes = []
-    for line in path.read_text().splitlines() if path.exists() else []:
-        try:
+    with suppress(FileNotFoundError, json.JSONDecodeError, TypeError):
+        for line in (folder.path / MEMO).read_text().splitlines():
             outcomes.append(TrialOutcome(**json.loads(line)))
-        except (json.JSONDecodeError, TypeError):
-            break
-    return [outcome for outcome in outcomes if outcome.verdict != "interrupted"]
-
-
-def number_of(outcome: TrialOutcome) -> int:
-    """The number of a trial's folder under trials/ (0 without one), which no later trial may use."""
-    name = Path(outcome.folder).name
-    return int(name) if name.isdecimal() else 0
+    return outcomes
 
 
 def rewrite(folder: RunFolder, outcomes: Iterable[TrialOutcome]) -> None:
@@ -81,14 +69,11 @@ def resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
     experiment = with_absolute_paths(experiment)
     if experiment.search.resume is None:
         return experiment, None
-    way_out = "the run folder of a sustain"
-    try:
-        folder = RunFolder.open(experiment.search.resume)
-    except InputError as error:
-        rule = f"must be the folder of a search ({error.problems[0].rule})"
-        raise InputError(Problem("search.resume", rule, experiment.search.resume, way_out)) from None
-    previous = with_absolute_paths(read_experiment(folder.path / "experiment.toml"))
-    rule = "must be the folder of a search"
+    folder = RunFolder(Path(experiment.search.resume))
+    file = folder.path / "experiment.toml"
+    rule, way_out = "must be the folder of a search", "the run folder of a sustain"
+    require(file.is_file(), "search.resume", rule, str(folder.path), way_out)
+    previous = read_experiment(file)
     require(previous.command == "sustain", "search.resume", rule, str(folder.path), way_out)
     given = experiment.model_dump(mode="json")
     name = experiment.workload

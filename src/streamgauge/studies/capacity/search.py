@@ -28,7 +28,7 @@ from streamgauge.studies.capacity.search_state import (
 )
 from streamgauge.studies.capacity.strategy import believed, steps
 
-__all__ = ["Search", "Settings", "TrialCall", "TrialOutcome", "TrialRequest", "replay", "search"]
+__all__ = ["Search", "Settings", "TrialCall", "TrialOutcome", "TrialRequest", "search"]
 
 TrialCall = Callable[[float, Purpose, bool], TrialOutcome]
 """trial(rate_per_s, purpose, fresh)."""
@@ -36,6 +36,8 @@ TrialCall = Callable[[float, Purpose, bool], TrialOutcome]
 
 class Search:
     """A search as a state machine: `request` is the next trial (None: the search is over), `tell` takes its outcome.
+
+    `recorded`: outcomes of a killed search, in order. InputError if they belong to other settings.
 
     >>> search = Search(Settings(ceiling_per_s=1000.0, start_per_s=100.0, quick=True))
     >>> while search.request is not None:
@@ -45,11 +47,13 @@ class Search:
     True
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, recorded: Iterable[TrialOutcome] = ()) -> None:
         self._state = State(settings)
         self._asking = steps(self._state)
         self.request: TrialRequest | None = None
         self._advance(lambda: next(self._asking))
+        for outcome in recorded:
+            self.tell(outcome)
 
     def tell(self, outcome: TrialOutcome) -> None:
         """Takes the outcome of the requested trial. InputError if it has another rate or purpose."""
@@ -109,22 +113,11 @@ class Search:
 
 
 def search(trial: TrialCall, settings: Settings, recorded: Iterable[TrialOutcome] = ()) -> SearchResult:
-    """The highest sustained rate. Calls `trial` for every request that `recorded` does not answer.
-
-    `recorded`: outcomes of a killed search, in order. InputError if they belong to other settings.
-    """
-    machine = replay(settings, recorded)
+    """The highest sustained rate. Calls `trial` for every request that `recorded` does not answer."""
+    machine = Search(settings, recorded)
     while (request := machine.request) is not None:
         machine.tell(trial(request.rate_per_s, request.purpose, request.fresh))
     return machine.result()
-
-
-def replay(settings: Settings, recorded: Iterable[TrialOutcome]) -> Search:
-    """The search after `recorded`, ready to continue."""
-    machine = Search(settings)
-    for outcome in recorded:
-        machine.tell(outcome)
-    return machine
 
 
 def _require_same(request: TrialRequest, outcome: TrialOutcome) -> None:

@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from streamgauge.core.errors import require
 from streamgauge.engines.spi import UNMEASURED, NearLimit
 from streamgauge.results.codes import SearchEnd
 from streamgauge.results.search import TrialSummary
@@ -52,13 +51,6 @@ class Settings:
         """The busy share that the next rate aims at after one that held."""
         return self.near_limit.keeping_rows if self.keeps_rows else self.near_limit.over
 
-    def __post_init__(self) -> None:
-        require(
-            0 < self.floor_per_s <= self.ceiling_per_s < math.inf, "search.ceiling",
-            f"must be a rate of at least {self.floor_per_s:g}/s", self.ceiling_per_s,
-            "measure the generator's ceiling again on an idle machine",
-        )  # fmt: skip
-
 
 @dataclass(frozen=True)
 class TrialRequest:
@@ -95,6 +87,8 @@ class TrialOutcome:
     until_counted_p50_us: float | None = None
     until_counted_p99_us: float | None = None
     backlog_slope_share: float | None = None
+    others_cpu_percent: float | None = None
+    reference_work_us: float | None = None
     busy_share: float | None = None
     seconds: float = 0.0
     folder: str = ""
@@ -243,4 +237,6 @@ def summary(number: int, request: TrialRequest, outcome: TrialOutcome) -> TrialS
         folder=outcome.folder,
         engine_start=outcome.engine_start,
         starved=outcome.starved,
+        others_cpu_percent=outcome.others_cpu_percent,
+        reference_work_us=outcome.reference_work_us,
     )

@@ -32,7 +32,7 @@ from streamgauge.results.search import TrialSummary
 from streamgauge.results.verdict import Remark
 from streamgauge.studies.capacity import saved_search
 from streamgauge.studies.capacity.constants import CEILING_SHARE, DRAIN_TIMEOUT_S, STARTS_TYPICAL, TRIALS_TYPICAL
-from streamgauge.studies.capacity.outcome import EndedBy, result_of
+from streamgauge.studies.capacity.outcome import EndedBy, outcome_of, outcome_of_overload, outcome_of_warm_up, result_of
 from streamgauge.studies.capacity.saturation_probe import (
     cold_s,
     drained_where_far_behind,
@@ -40,8 +40,7 @@ from streamgauge.studies.capacity.saturation_probe import (
     probe_saturation,
     warm_up,
 )
-from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest, replay
-from streamgauge.studies.capacity.trial_outcome import outcome_of, outcome_of_overload, outcome_of_warm_up
+from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest
 from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.studies.run.prometheus import exported
 from streamgauge.studies.run.run import create_folder, interrupted_result
@@ -82,10 +81,6 @@ class Sustain(AbstractContextManager["Sustain"]):
         self.on_result, self.observe = on_result, observe or snapshots(view.trial_progress)
         self._stack = ExitStack()
         self._conductor: TrialConductor | None = None
-        self._drained_per_s: float | None = None
-        """From the last trial in which it is known."""
-        self._start_s = 0.0
-        """Duration of the last start of an engine."""
         self._engine_starts = 0
         self._number = 0
 
@@ -114,7 +109,6 @@ class Sustain(AbstractContextManager["Sustain"]):
             outcome = outcome_of_overload(request, probe_saturation(conductor, request.rate_per_s))
         else:
             outcome = self._judged(conductor, request, fresh)
-        self._drained_per_s = outcome.drained_per_s or self._drained_per_s
         outcome = replace(
             outcome,
             purpose=request.purpose,
@@ -128,20 +122,19 @@ class Sustain(AbstractContextManager["Sustain"]):
 
     def skip(self, outcomes: list[TrialOutcome]) -> None:
         """Skips the trials of an earlier, killed search. The memo then holds only these."""
-        self._number = max([len(outcomes), *(saved_search.number_of(outcome) for outcome in outcomes)])
+        self._number = len(outcomes)
         self._engine_starts = max((outcome.engine_start for outcome in outcomes), default=0)
         saved_search.rewrite(self.folder, outcomes)
 
     def _conductor_for(self, request: TrialRequest) -> tuple[TrialConductor, bool]:
         """(the conductor of a started test bed, whether its engine is new)."""
         current = self._conductor
-        reusable = current is not None and not request.fresh and self._drains_faster_than_it_starts(current)
-        if current is not None and reusable and self._drain(current):
+        if current is not None and not request.fresh and self._drain(current):
             return current, False
         self._stack.close()
         self._conductor = None
         self._engine_starts += 1
-        resolved, begun = self.resolved, time.monotonic()
+        resolved = self.resolved
         engine = resolved.experiment.engine
         conductor = self._stack.enter_context(TrialConductor.on_test_bed(
             resolved, starter_of(engine, resolved.sut_cpus, resolved.experiment.parallelism),
@@ -150,7 +143,6 @@ class Sustain(AbstractContextManager["Sustain"]):
         ))  # fmt: skip
         self._conductor = conductor
         conductor.start(request.rate_per_s, f"starting {engine}, start {self._engine_starts}", self.folder)
-        self._start_s = time.monotonic() - begun
         return conductor, True
 
     def _judged(self, conductor: TrialConductor, request: TrialRequest, fresh: bool) -> TrialOutcome:
@@ -196,14 +188,6 @@ class Sustain(AbstractContextManager["Sustain"]):
                 return conductor.drain(timeout_s or DRAIN_TIMEOUT_S + DRAIN_INTERVALS * self.resolved.interval_s)
         return False
 
-    def _drains_faster_than_it_starts(self, conductor: TrialConductor) -> bool:
-        """Whether draining the last trial's backlog takes less time than starting and warming a new engine."""
-        if conductor.last_log is None or not self._drained_per_s:
-            return True
-        left = conductor.last_log.running.offered_events - conductor.last_log.running.taken_events()
-        warmup_s = self.resolved.warmup_s(True, self.resolved.experiment.load.duration)
-        return left / self._drained_per_s <= self._start_s + warmup_s
-
 
 def sustain(experiment: Experiment, view: SearchObserver, on_result: OnResult = ignore) -> Result:
     """Searches, and writes the study's folder. `search.resume` continues a killed search.
@@ -212,20 +196,22 @@ def sustain(experiment: Experiment, view: SearchObserver, on_result: OnResult = 
         InputError, MachineError: before anything was started.
         EngineError, DriverError: an engine or the driver did not start; the folder has the findings so far.
     """
-    experiment, folder = saved_search.resumed(experiment)
-    with ExitStack() as lock:
-        if folder is not None:
-            lock.enter_context(exclusive(folder.path, "search.resume", "a search"))
-        resolved = check(experiment, new_folder=folder is None)
-        if folder is not None:
-            saved_search.require_same_job(resolved, folder)
-        require_machine(resolved)
-        if folder is None:
-            folder = create_folder(resolved)
-            lock.enter_context(exclusive(folder.path, "search.resume", "a search"))
+    resolved, folder = _checked(experiment)
+    require_machine(resolved)
+    folder = folder or create_folder(resolved)
+    with exclusive(folder.path, "search.resume", "a search"):
         result = _search(resolved, folder, view, on_result)
         on_result(folder, describe(resolved.flow))
         return result
+
+
+def _checked(experiment: Experiment) -> tuple[ResolvedExperiment, RunFolder | None]:
+    """The search ready to start, and the folder of the one to continue."""
+    experiment, folder = saved_search.resumed(experiment)
+    resolved = check(experiment, new_folder=folder is None)
+    if folder is not None:
+        saved_search.require_same_job(resolved, folder)
+    return resolved, folder
 
 
 def plan_search(experiment: Experiment) -> TrialPlan:
@@ -234,10 +220,7 @@ def plan_search(experiment: Experiment) -> TrialPlan:
     Raises:
         InputError: with the problems for which the search would be refused.
     """
-    experiment, folder = saved_search.resumed(experiment)
-    resolved = check(experiment, new_folder=folder is None)
-    if folder is not None:
-        saved_search.require_same_job(resolved, folder)
+    resolved, _ = _checked(experiment)
     search, load = resolved.experiment.search, resolved.experiment.load
     ceiling = ceiling_of(resolved, search.start_rate or load.rate)
     longest_s = trial_s(resolved, fresh=True) + start_s(resolved) + spare_s(load.duration)
@@ -270,11 +253,23 @@ def _search(resolved: ResolvedExperiment, folder: RunFolder, view: SearchObserve
         exported(experiment, snapshots(view.trial_progress)) as observe,
         Sustain(resolved, folder, view, ceiling, on_result, observe) as work,
     ):
-        machine = replay(work.settings(), outcomes)
+        machine = Search(work.settings(), outcomes)
         work.skip(outcomes)
         for trial in machine.result().trials:
             view.trial(trial)
-        ended_by = _run_search(machine, work, view)
+        ended_by: EndedBy = None
+        try:
+            while machine.request is not None:
+                outcome = work.trial(machine.request)
+                if outcome.verdict == "interrupted":
+                    raise KeyboardInterrupt
+                machine.tell(outcome)
+                view.trial(machine.result().trials[-1])
+        except KeyboardInterrupt as stop:
+            ended_by = stop
+        except StreamgaugeError as failure:
+            machine.end(Remark(SearchEnd.FAILED, {"reason": str(failure).splitlines()[0]}))
+            ended_by = failure
         seconds = sum(outcome.seconds for outcome in outcomes) + time.monotonic() - started
         result = result_of(folder, experiment, machine.result(), seconds, ended_by)
     folder.write_result(result)
@@ -282,23 +277,6 @@ def _search(resolved: ResolvedExperiment, folder: RunFolder, view: SearchObserve
         on_result(folder, describe(resolved.flow))
         raise ended_by
     return result
-
-
-def _run_search(machine: Search, work: Sustain, view: SearchObserver) -> EndedBy:
-    """Runs trials to the end of the search, or until something ends it early."""
-    try:
-        while machine.request is not None:
-            outcome = work.trial(machine.request)
-            if outcome.verdict == "interrupted":
-                raise KeyboardInterrupt
-            machine.tell(outcome)
-            view.trial(machine.result().trials[-1])
-    except KeyboardInterrupt as stop:
-        return stop
-    except StreamgaugeError as failure:
-        machine.end(Remark(SearchEnd.FAILED, {"reason": str(failure).splitlines()[0]}))
-        return failure
-    return None
 
 
 def header(resolved: ResolvedExperiment, ceiling_per_s: float) -> str:

@@ -45,17 +45,14 @@ def next_point(result: ScaleResult, grid: Grid) -> Point | None:
 def without_undecided(result: ScaleResult) -> tuple[ScaleCell, ...]:
     """The trials without those that decided nothing or gave wrong answers: a resumed study makes them again.
 
-    If as many repetitions held as failed, they decided nothing together, and all of them are made again.
+    If all repetitions of a cell together decided nothing, all of them are made again.
     """
     outcomes = outcomes_of(result)
-    kept = [
+    return tuple(
         cell
-        for point, cells in _by_point(result).items()
-        for cell in cells
-        if (outcomes.get(point) in DECIDED or (cell.outcome in DECIDED and not _is_tie(outcomes.get(point), cells)))
-        and not cell.wrong_answers
-    ]
-    return tuple(sorted(kept, key=lambda cell: cell.number))
+        for cell in result.cells
+        if cell.outcome in DECIDED and outcomes.get(point_of(result, cell)) != "undecided" and not cell.wrong_answers
+    )
 
 
 def has_wrong_answers(result: ScaleResult) -> bool:
@@ -63,7 +60,7 @@ def has_wrong_answers(result: ScaleResult) -> bool:
 
 
 def answered(result: ScaleResult, grid: Grid) -> ScaleResult:
-    """The result with everything that follows from its trials. Laws are of loads that are harder the larger they are."""
+    """The result with everything that follows from its trials. Laws are of loads that get harder as they grow."""
     grid, outcomes = with_shares(grid, result), outcomes_of(result)
     finished = next_point(result, grid) is None and not has_wrong_answers(result)
     update: dict[str, Any] = {
@@ -99,11 +96,6 @@ def _outcome(cells: Sequence[ScaleCell], repeat: int) -> VerdictValue | None:
     outcome = search.combine(verdicts, repeat)
     is_open = outcome == "undecided" and len(verdicts) < repeat and len(cells) - len(verdicts) < INVALID_MAX
     return None if is_open else outcome
-
-
-def _is_tie(outcome: VerdictValue | None, cells: Sequence[ScaleCell]) -> bool:
-    """Whether a cell is undecided although each of its trials decided."""
-    return outcome == "undecided" and all(cell.outcome in DECIDED for cell in cells)
 
 
 def _contradictions(result: ScaleResult, outcomes: Outcomes) -> list[str]:

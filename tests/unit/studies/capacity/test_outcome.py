@@ -16,9 +16,9 @@ from streamgauge.results.search import SearchResult, TrialSummary
 from streamgauge.results.text.search import next_step
 from streamgauge.results.verdict import Remark, Verdict, VerdictValue
 from streamgauge.studies.capacity import outcome
-from streamgauge.studies.capacity.outcome import limit_of, trial_shown, warnings_of, with_interference, wrong_answers
+from streamgauge.studies.capacity.outcome import limit_of, trial_shown, warnings_of, wrong_answers
 from streamgauge.studies.capacity.saved_search import recorded
-from streamgauge.studies.capacity.search import Search, Settings, replay
+from streamgauge.studies.capacity.search import Search, Settings
 from tests.unit.studies.helpers_studies import FAILED_PER_S, HELD_PER_S, remember
 
 QUICK = Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True)
@@ -28,21 +28,21 @@ def test_a_search_that_went_on_shows_the_trial_that_held(study: RunFolder) -> No
     """From its folder, although this process has made no trial; never the figures of a rate that failed. One that
     found nothing shows its last trial, and none before the first.
     """
-    result = replay(QUICK, recorded(study)).result()
+    result = Search(QUICK, recorded(study)).result()
     shown: Any = trial_shown(study, result)
     assert result.sustained_per_s == HELD_PER_S
     assert [check.name for check in shown.verdict.checks] == [f"of {HELD_PER_S:g}"]
     assert limit_of(shown) is None
     settings = replace(QUICK, start_per_s=FAILED_PER_S)
     assert trial_shown(study, Search(settings).result()) is None
-    shown = trial_shown(study, replay(settings, recorded(study)[1:]).result())
+    shown = trial_shown(study, Search(settings, recorded(study)[1:]).result())
     assert [check.name for check in shown.verdict.checks] == [f"of {FAILED_PER_S:g}"]
 
 
 def test_a_trial_whose_folder_was_cleared_away_ends_no_search(study: RunFolder) -> None:
     """The one before that held at the rate is shown; where none is left, none is."""
     remember(study, 3, HELD_PER_S, "sustained")
-    result = replay(QUICK, recorded(study)[:2]).result()
+    result = Search(QUICK, recorded(study)[:2]).result()
     last = result.trials[0].model_copy(update={"folder": "t/03"})
     result = result.model_copy(update={"trials": (*result.trials, last)})
     shown: list[Any] = []
@@ -75,7 +75,7 @@ def test_a_search_that_wrong_answers_ended_says_where_to_look(study: RunFolder) 
     verdict = Verdict(value="not_sustained", decided_by=("answers",), sentence="")
     trial.write_result(trial.read_result().model_copy(update={"verdict": verdict, "verification": WRONG}))
     held, failed = recorded(study)
-    result = replay(QUICK, [held, replace(failed, wrong_answers="3 missing")]).result()
+    result = Search(QUICK, [held, replace(failed, wrong_answers="3 missing")]).result()
     assert (result.sustained_per_s, result.ended_by) == (None, SearchEnd.WRONG_ANSWERS)
     shown: Any = trial_shown(study, result)
     user_job = shown.model_copy(update={"job_files": {"job.py": "0" * 64}})
@@ -107,7 +107,7 @@ def limit(
 @pytest.mark.parametrize(("verdict", "above"), [("sustained", "held"), ("invalid", "invalid")])
 def test_invalid_trials_are_not_reported_as_held(study: RunFolder, verdict: VerdictValue, above: str) -> None:
     """Without an upper end: either every rate held, or nothing is known of the rates above."""
-    result = replay(QUICK, recorded(study)[:1]).result()
+    result = Search(QUICK, recorded(study)[:1]).result()
     higher = TrialSummary(
         number=2, purpose="bracket", offered_per_s=1.2 * HELD_PER_S, verdict=verdict, folder="trials/02"
     )
@@ -163,31 +163,21 @@ def test_the_limit_names_what_used_the_processors(
 def test_a_search_names_what_ran_beside_its_trials(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """The trial that is shown may have been quiet while the one that the upper end rests on was not. One warning."""
     monkeypatch.setattr(outcome, "machine_percent", lambda: 200.0)
-    busy = RunFolder.open(study.path / "trials" / "02")
-    busy.write_result(busy.read_result().model_copy(update={"others_cpu_percent": 80.0}))
-    result = replay(QUICK, recorded(study)).result()
-    shown = with_interference(study, result)
-    assert [trial.others_cpu_percent for trial in shown.trials] == [None, 80.0]
-    more = (shown.trials[1].model_copy(update={"number": number, "others_cpu_percent": 90.0}) for number in (3, 4))
-    shown = shown.model_copy(update={"trials": (*shown.trials, *more)})
-    (warning,) = warnings_of(shown)
+    shares = (None, 80.0, 90.0)
+    trials = [TrialSummary(number=n, purpose="", offered_per_s=1, verdict=None, others_cpu_percent=one)
+              for n, one in enumerate(shares, 1)]  # fmt: skip
+    (warning,) = warnings_of(searched_at(1000.0, trials=trials))
     assert (warning.code, warning.facts) == (
-        WarningCode.TRIAL_BACKGROUND_LOAD, {"trials": (2, 3, 4), "shares": (0.4, 0.45), "limit": 0.1},
+        WarningCode.TRIAL_BACKGROUND_LOAD, {"trials": (2, 3), "shares": (0.4, 0.45), "limit": 0.1},
     )  # fmt: skip
-    shutil.rmtree(busy.path)
-    assert with_interference(study, result).trials[1].others_cpu_percent is None
 
 
 @pytest.mark.parametrize(("slow_us", "warned"), [(1100.0, False), (1200.0, True)])
 def test_a_search_warns_if_the_machine_was_not_the_same(study: RunFolder, slow_us: float, warned: bool) -> None:
     """The same small work took longer in one trial: its rate is of another machine."""
-    for number, took_us in (("01", 1000.0), ("02", slow_us)):
-        trial = RunFolder.open(study.path / "trials" / number)
-        trial.write_result(trial.read_result().model_copy(update={"reference_work_us": took_us}))
-    result = with_interference(study, replay(QUICK, recorded(study)).result())
-    assert [trial.reference_work_us for trial in result.trials] == [1000.0, slow_us]
+    outcomes = [replace(one, reference_work_us=us) for one, us in zip(recorded(study), (1000.0, slow_us), strict=True)]
     differing = {"fast": 1, "fast_us": 1000.0, "slow": 2, "slow_us": 1200.0}
-    assert [one.facts for one in warnings_of(result) if one.code == WarningCode.MACHINE_CHANGED] == [differing] * warned
+    assert [one.facts for one in warnings_of(Search(QUICK, outcomes).result())] == [differing] * warned
 
 
 def searched_at(rate_per_s: float, number: int = 1, **changes: Any) -> SearchResult:
@@ -263,11 +253,3 @@ def test_no_end_of_a_search_lacks_its_advice() -> None:
     """A new end needs one too. A stop has it in the verdict."""
     ends = {changes["ended_by"] for changes, _ in ENDS if "ended_by" in changes}
     assert ends | {SearchEnd.INTERRUPTED} == set(SearchEnd)
-
-
-def test_the_command_that_goes_on_can_be_pasted() -> None:
-    """Also where the folder's name has a blank; the advice names that folder in whole."""
-    folder = RunFolder(Path("my runs/one"))
-    advice = outcome._verdict(searched_at(1000.0, ended_by=SearchEnd.FAILED, **WITH_LOW), None, None, folder).advice
-    assert "read the engine's log in my runs/one/engine and" in advice
-    assert advice.endswith("streamgauge sustain --resume 'my runs/one'")

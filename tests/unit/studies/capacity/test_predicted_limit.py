@@ -8,18 +8,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamgauge.engines.spark.options import NEAR_LIMIT
-from streamgauge.results import labels
 from streamgauge.results.codes import SearchEnd
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.constants import FAR_ABOVE
-from streamgauge.studies.capacity.search import Search, TrialOutcome, search
-from streamgauge.studies.capacity.search_state import State, TrialRequest, summary
+from streamgauge.studies.capacity.search import Search, TrialOutcome
+from streamgauge.studies.capacity.search_state import State, TrialRequest
 from tests.unit.studies.capacity.helpers_search import (
     PLENTY,
     Sut,
     capacities,
     requested_after,
-    search_with_outcomes,
     searched,
 )
 
@@ -39,9 +37,9 @@ class Predicted(Sut):
         return dataclasses.replace(outcome, busy_share=share if self.busy else None)
 
 
-def with_starts(sut: Sut, first: int = 0) -> Sut:
-    """Outcomes name the start of the engine on which each ran; up to trial `first`+1 all ran on one."""
-    sut.fields = lambda *_: {"engine_start": max(1, sum(sut.fresh) - first)}
+def with_starts(sut: Sut) -> Sut:
+    """Outcomes name the start of the engine on which each ran."""
+    sut.fields = lambda *_: {"engine_start": sum(sut.fresh)}
     return sut
 
 
@@ -120,27 +118,12 @@ def test_after_a_step_down_too_one_trial_confirms_nothing(verdict: VerdictValue,
     assert result.confirmed
 
 
-def test_an_engine_that_was_started_again_in_the_bisection_is_no_fresh_one() -> None:
-    """After a resume, for instance: it was started for no confirmation."""
-    table = [
-        summary(start, TrialRequest(rate, "bisect", False), TrialOutcome(rate, "sustained", engine_start=start))
-        for rate, start in ((8e5, 2), (9e5, 3))
-    ]
-    assert "started after the overload trial" in labels.confirmed(table, 9e5, table[0])
-
-
 def test_a_rate_that_differs_by_rounding_is_the_same_rate() -> None:
     """Else a result says that 1.47 M/s holds, and that 1.47 M/s does not."""
     state = State(PLENTY)
     state.trials.append((TrialRequest(1e6, "bisect", False), TrialOutcome(1e6, "sustained")))
     assert state.tried_before(1e6 * (1 + 1e-15)) == 1e6
     assert state.tried_before(1.0001e6) == 1.0001e6
-
-
-def test_a_rate_that_held_once_is_not_confirmed_when_trials_run_out() -> None:
-    sut = Predicted(1e6, 1.04)
-    assert not searched(sut, trials_max=3).confirmed
-    assert sut.purposes[-1] == "bracket"
 
 
 def test_a_rate_that_held_is_confirmed_even_if_the_next_one_is_invalid_twice() -> None:
@@ -156,25 +139,6 @@ def test_no_confirmation_follows_far_more() -> None:
     refuted = sut.purposes.index("at 90 %")
     assert (sut.purposes[refuted + 1], *sut.fresh[refuted : refuted + 2]) == ("confirm", False, True)
     assert sut.rates[1] > FAR_ABOVE * sut.rates[refuted + 1]
-
-
-def test_a_bracket_on_the_engine_of_the_overload_trial_confirms_nothing() -> None:
-    """So it is in a search that an older version began."""
-    sut = with_starts(Predicted(1e6, 0.95), first=1)
-    result = searched(sut)
-    assert sut.fresh[sut.purposes.index("confirm")]
-    assert "confirmed on a fresh engine" in result.sentence
-
-
-def test_a_killed_search_goes_on_with_what_it_would_have_requested() -> None:
-    """From its outcomes, whose rates another machine may have rounded."""
-    sut = Predicted(1e6, 1.04)
-    whole, outcomes = search_with_outcomes(sut)
-    for cut in range(len(outcomes)):
-        rounded = [dataclasses.replace(one, rate_per_s=one.rate_per_s * (1 + 1e-12)) for one in outcomes[:cut]]
-        rest = Predicted(1e6, 1.04)
-        assert search(rest, PLENTY, recorded=rounded) == whole
-        assert rest.requests == sut.requests[cut:]
 
 
 @pytest.mark.parametrize("sut", [Predicted(1e6, 1.0), Sut(1.5e6)])

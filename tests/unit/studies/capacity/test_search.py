@@ -13,7 +13,7 @@ from streamgauge.core.formatting import format_rate
 from streamgauge.results.codes import SearchEnd
 from streamgauge.results.search import SearchResult
 from streamgauge.results.verdict import VerdictValue
-from streamgauge.studies.capacity.search import TrialOutcome, replay
+from streamgauge.studies.capacity.search import Search, TrialOutcome
 from streamgauge.studies.capacity.search_state import State, TrialRequest
 from tests.unit.studies.capacity.helpers_search import CEILING, PLENTY, Sut, capacities, searched
 
@@ -300,11 +300,6 @@ def test_no_more_trials_than_allowed(allowed: int) -> None:
     assert (len(sut.requests), result.confirmed, result.ended_by) == (allowed, False, SearchEnd.TRIALS_USED_UP)
 
 
-def test_a_ceiling_below_the_lowest_rate_is_refused() -> None:
-    with pytest.raises(InputError, match=r"search\.ceiling"):
-        dataclasses.replace(PLENTY, ceiling_per_s=0.5)
-
-
 @pytest.mark.parametrize(
     ("settings", "outcomes", "message"),
     [
@@ -320,10 +315,4 @@ def test_a_ceiling_below_the_lowest_rate_is_refused() -> None:
 def test_outcomes_of_another_search_are_refused(settings: Any, outcomes: list[TrialOutcome], message: str) -> None:
     """By rate, purpose, or number: only another version can have made them."""
     with pytest.raises(InputError, match=rf"search\.resume(.|\n)*{message}"):
-        replay(dataclasses.replace(PLENTY, **settings), outcomes)
-
-
-@pytest.mark.parametrize("purpose", ["", "bracket"])
-def test_outcomes_that_name_no_purpose_are_accepted_by_their_rate(purpose: str) -> None:
-    settings = dataclasses.replace(PLENTY, start_per_s=1e6)
-    assert replay(settings, [TrialOutcome(1e6, "sustained", purpose=purpose)]).request is not None
+        Search(dataclasses.replace(PLENTY, **settings), outcomes)

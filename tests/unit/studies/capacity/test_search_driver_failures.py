@@ -1,6 +1,5 @@
 """studies/capacity/search.py: trials that are invalid, and drivers that fail, say nothing of the engine."""
 
-import math
 from typing import Any
 
 import pytest
@@ -10,9 +9,8 @@ from hypothesis import strategies as st
 from streamgauge.engines.spark.options import NEAR_LIMIT
 from streamgauge.results.codes import SearchEnd
 from streamgauge.results.verdict import VerdictValue
-from streamgauge.studies.capacity.search import TrialOutcome, replay, search
-from streamgauge.studies.capacity.search_state import SearchEnded, TrialRequest
-from streamgauge.studies.capacity.strategy import DriverStarvationBackoff
+from streamgauge.studies.capacity.search import Search, TrialOutcome, search
+from streamgauge.studies.capacity.search_state import TrialRequest
 from tests.unit.studies.capacity.helpers_search import CEILING, PLENTY, Sut, capacities, search_with_outcomes, searched
 
 
@@ -140,17 +138,6 @@ def test_a_trial_that_starved_the_driver_by_chance_is_repeated() -> None:
     assert result.low == pytest.approx(1e5, rel=0.06)
 
 
-def test_no_rate_at_which_the_driver_failed_is_offered_again() -> None:
-    """Steps lead half way to it, and end within a width of it."""
-    backoff = DriverStarvationBackoff(1.05)
-    assert backoff.higher_rate(100.0, 400.0) == 400.0
-    assert backoff.lower_rate(200.0, 100.0, SearchEnded(SearchEnd.INVALID_TWICE)) == pytest.approx(math.sqrt(2e4))
-    assert backoff.higher_rate(100.0, 150.0) == 150.0
-    assert backoff.higher_rate(160.0, 200.0) == pytest.approx(math.sqrt(160 * 200))
-    with pytest.raises(SearchEnded):
-        backoff.higher_rate(195.0, 210.0)
-
-
 @pytest.mark.parametrize(
     ("verdicts", "fresh", "last", "message"),
     [
@@ -193,8 +180,8 @@ def test_a_first_guess_that_starves_the_driver_is_made_smaller(start_per_s: floa
 def test_a_driver_that_fails_in_the_overload_trial_proves_nothing_of_the_engine() -> None:
     """Made once more where nothing was drained; twice, the search ends with the driver's reason, and shows invalid."""
     outcomes = [TrialOutcome(CEILING, "invalid", 0.0, why=f"generator {n} ended") for n in range(2)]
-    assert replay(PLENTY, outcomes[:1]).request == TrialRequest(CEILING, "overload", fresh=True)
-    result = replay(PLENTY, outcomes).result()
+    assert Search(PLENTY, outcomes[:1]).request == TrialRequest(CEILING, "overload", fresh=True)
+    result = Search(PLENTY, outcomes).result()
     assert [trial.verdict for trial in result.trials] == ["invalid", "invalid"]
     assert result.ended_by == SearchEnd.INVALID_TWICE
     assert "generator 1 ended" in result.sentence

@@ -1,9 +1,6 @@
 """A search's folder: what it keeps, so that a search that was killed goes on and shows what it found."""
 
 import dataclasses
-import errno
-import io
-import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,16 +8,13 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from rich.console import Console
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.experiment import Experiment
-from streamgauge.core.errors import EngineError, InputError, MachineError
+from streamgauge.core.errors import EngineError, InputError
 from streamgauge.engines.registry import entry
 from streamgauge.preflight import generator_ceiling
 from streamgauge.preflight.settings_checks import check
-from streamgauge.report.documents.run import write_page
-from streamgauge.report.terminal.console import show_result
 from streamgauge.results.codes import RateLimit, SearchEnd
 from streamgauge.results.run import ProcessUse, Result, Verification
 from streamgauge.results.text.search import LIMITS
@@ -28,7 +22,7 @@ from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity import saved_search
 from streamgauge.studies.capacity import sustain as sustain_module
 from streamgauge.studies.capacity.saved_search import CEILING, MEMO, recorded, stored_ceiling
-from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest
+from streamgauge.studies.capacity.search import TrialOutcome, TrialRequest
 from streamgauge.studies.exclusive_folder import LOCK
 from streamgauge.system.disk import try_lock
 from streamgauge.trial.policies import SearchTrial
@@ -62,13 +56,6 @@ def test_the_header_of_a_search_names_where_it_runs(
     monkeypatch.setattr(plugin, "capabilities", dataclasses.replace(plugin.capabilities, needs_java=jvm))
     monkeypatch.setattr(sustain_module, "cpus", lambda: (0, 1))
     assert words in sustain_module.header(check(requested(**{"load": {"duration": "10s"}, **more})), 1e6)
-
-
-def test_a_search_that_goes_on_requests_the_same_rates(study: RunFolder) -> None:
-    """The ceiling differs with every measurement; stored, the recorded trials are those of the same search."""
-    measured = iter([1e6, 2e6])
-    first, again = (Search(Settings(stored_ceiling(study, lambda: next(measured)))) for _ in range(2))
-    assert first.request == again.request
 
 
 def test_no_trial_is_offered_the_whole_ceiling(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,27 +96,6 @@ def test_a_line_that_a_kill_cut_short_is_left_out(study: RunFolder) -> None:
     worker(study).skip([first, second])
     saved_search.remember(study, first)
     assert recorded(study) == [first, second, first]
-
-
-def test_a_disk_that_is_full_is_reported(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the file, and how to name another place; what was remembered before is still there."""
-    before, full = recorded(study), OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    monkeypatch.setattr(saved_search, "_line", Mock(side_effect=full))
-    with pytest.raises(MachineError, match=f"{MEMO} is full.*--out"):
-        saved_search.remember(study, before[0])
-    assert recorded(study) == before
-
-
-def test_interrupted_trials_of_older_searches_are_left_out(study: RunFolder) -> None:
-    """Wherever they stand: stopped twice, a search goes on; and no later trial writes into the folder of one."""
-    first, second = recorded(study)
-    stopped = dataclasses.replace(first, verdict="interrupted", folder="trials/02")
-    last = dataclasses.replace(second, folder="trials/03")
-    saved_search.rewrite(study, [first, stopped, last, stopped])
-    assert recorded(study) == [first, last]
-    work = worker(study)
-    work.skip(recorded(study))
-    assert work._number == 3
 
 
 def test_an_interrupted_trial_is_not_recorded(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,18 +179,6 @@ def test_the_seconds_of_a_search_are_those_of_all_its_sittings(sit: Sit) -> None
     assert 1000.0 < result.search.seconds < 1100.0
 
 
-@pytest.mark.parametrize("trials", [["interrupted"], [KeyboardInterrupt()]])
-def test_a_search_stopped_in_its_first_trial_has_every_line_of_its_end(sit: Sit, trials: Any) -> None:
-    """What is still unknown is reported: a limit that is left out would be taken for none."""
-    console, result = Console(file=io.StringIO(), width=200), sit(trials)
-    write_page(RunFolder.open(result.folder), None)
-    show_result(result, False, console)
-    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
-    assert f"limit       {LIMITS[RateLimit.NOT_SEEN]}" in lines
-    assert any(line.startswith("answers     not judged") for line in lines)
-    assert lines[-1].startswith("report ")
-
-
 def test_a_search_stopped_before_its_first_trial_names_its_folder(
     study: RunFolder, sit: Sit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,7 +191,7 @@ def test_a_search_stopped_before_its_first_trial_names_its_folder(
 
 
 def test_a_stopped_search_has_the_limit_and_the_answers_of_what_held(study: RunFolder, sit: Sit) -> None:
-    """As one that came to its end: they are those of the trial that is shown."""
+    """As one that came to its end: they are those of the trial that is shown. Before, that it was not found."""
     use = ProcessUse(name="engine", role="sut", cpu_percent_mean=110.0, cpu_percent_max=120.0, memory_bytes_max=1)
     trial = RunFolder.open(study.path / "trials" / "01")
     right = Verification(judged=True, independent=True, reference="here", expected=9, matched=9)
@@ -246,6 +200,8 @@ def test_a_stopped_search_has_the_limit_and_the_answers_of_what_held(study: RunF
     result: Any = sit(["interrupted"], recorded(study)[:1])
     assert result.search.limit.startswith("not found, because every tried rate held: SUT CPU 110 % of 200 %")
     assert (result.search.ended_by, result.verification) == (SearchEnd.INTERRUPTED, right)
+    result = sit([KeyboardInterrupt()])
+    assert result.search.limit == LIMITS[RateLimit.NOT_SEEN]
 
 
 def resumed(study: RunFolder, search: dict[str, Any] | None = None, **values: Any) -> Experiment:
@@ -269,7 +225,7 @@ def test_going_on_is_of_the_same_search(study: RunFolder) -> None:
 def test_what_contradicts_the_search_is_refused(study: RunFolder) -> None:
     """All at once, rather than passed over."""
     study.write_experiment(requested())
-    with pytest.raises(InputError, match=r"search\.resume: must be the folder of a search .*\n.*folder of a sustain"):
+    with pytest.raises(InputError, match=r"search\.resume: must be the folder of a search.*\n.*folder of a sustain"):
         resumed(study, {"resume": str(study.path.parent)})
     with pytest.raises(InputError) as refusal:
         resumed(study, workload="identity", load={"memory": "8GiB", "seed": 3})

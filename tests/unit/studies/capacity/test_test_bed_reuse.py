@@ -17,7 +17,7 @@ from streamgauge.studies.capacity import sustain as sustain_module
 from streamgauge.studies.capacity.saved_search import recorded
 from streamgauge.studies.capacity.search import TrialOutcome, TrialRequest
 from streamgauge.trial import conductor as conductor_module
-from streamgauge.trial.progress import snapshots
+from streamgauge.trial.events import ignore
 from tests.helpers_recording import append_and_return
 from tests.unit.studies.helpers_studies import HELD_PER_S, conductor_at, worker
 
@@ -68,37 +68,30 @@ def test_an_engine_that_falls_far_behind_in_its_warm_up_is_not_sustained(
     ("state", "reused"),
     [
         ({}, True),
-        ({"backlog": 100_000}, True),
-        ({"backlog": 20_000_000}, False),  # at 20 k/s it takes a quarter of an hour, a new engine a minute
         ({"fails": True}, False),  # a generator has ended
         ({"alive": False}, False),  # no process would read what the next trial offers
     ],
 )
-def test_a_test_bed_is_used_again_unless_a_new_one_is_ready_sooner(
+def test_a_test_bed_is_used_again_unless_it_failed(
     study: RunFolder, fresh: Mock, state: dict[str, Any], reused: bool
 ) -> None:
-    """By the time to drain its backlog; and one whose driver failed or whose engine died is given up."""
+    """One whose driver failed or whose engine died is given up."""
     work = worker(study)
-    work._drained_per_s = 2e4
     conductor = warm(work, **state)
     used, is_fresh = work._conductor_for(BRACKET)
     assert (used is conductor, is_fresh, fresh.call_count) == (reused, not reused, not reused)
 
 
-def warm(work: sustain_module.Sustain, backlog: int = 0, fails: bool = False, alive: bool = True) -> Any:
+def warm(work: sustain_module.Sustain, fails: bool = False, alive: bool = True) -> Any:
     """The conductor of a test bed on which a trial has just been made."""
     drained = Tick(chunks=[], deliveries=[], commits=[], frontier_us=0, overflowed=False, ended=True, rows_ignored={})
     failure = DriverError("generator 0 ended (exit code -9)")
     testbed = Mock(level=lambda: None, commit=lambda before_us: None)
     testbed.engine_status.return_value = EngineStatus(alive)
     testbed.tick = Mock(side_effect=failure) if fails else lambda: drained
-    conductor: Any = conductor_module.TrialConductor(
-        work.resolved, testbed, snapshots(lambda shown: work.view.trial_progress(shown))
-    )
-    conductor.last_log = TrialLog(SimpleNamespace(start_us=0, streams=()))
-    conductor.last_log.running.offered_events = backlog
-    work._conductor = conductor
-    return conductor
+    work._conductor = conductor_module.TrialConductor(work.resolved, testbed, ignore)
+    work._conductor.last_log = TrialLog(SimpleNamespace(start_us=0, streams=()))
+    return work._conductor
 
 
 @pytest.fixture
@@ -154,34 +147,3 @@ def test_a_test_bed_that_is_not_used_again_is_not_drained(
             work.trial(TrialRequest(HELD_PER_S, "confirm", fresh=True))
     assert len(recorded(study)) == before + 2
     assert (fresh.call_count, fresh.exits.call_count) == (2, 2)
-
-
-def test_what_a_trial_left_is_drained_before_the_next_one_on_its_test_bed(
-    study: RunFolder, fresh: Mock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By the log of the trial before."""
-    drain = Mock(return_value=True)
-    monkeypatch.setattr(conductor_module, "drain_backlog", drain)
-    logs = [TrialLog(SimpleNamespace(start_us=start, streams=())) for start in range(3)]
-    work, following = worker(study), iter(logs)
-
-    def judged(conductor: conductor_module.TrialConductor, *_: Any) -> TrialOutcome:
-        conductor.last_log = next(following)
-        return SUSTAINED
-
-    monkeypatch.setattr(work, "_judged", judged)
-
-    for is_fresh in (True, False, False):
-        work.trial(TrialRequest(HELD_PER_S, "bracket", fresh=is_fresh))
-    assert [call.args[1] for call in drain.call_args_list] == logs[:2]
-    assert fresh.call_count == 1
-
-
-def test_draining_is_reported(study: RunFolder) -> None:
-    """It may take longer than a trial, and the last word would be of the trial's answers."""
-    reported: list[str] = []
-    work = worker(study)
-    work.view.trial_progress = lambda snapshot: reported.append(snapshot.note)  # type: ignore[method-assign]
-    warm(work).testbed.level = lambda: reported.append("drained")
-    work._conductor_for(BRACKET)
-    assert reported == ["draining the backlog of the last trial", "drained"]

@@ -1,4 +1,4 @@
-"""studies/capacity/trial_outcome.py: the outcome of a trial, for the search."""
+"""studies/capacity/outcome.py: the outcome of a trial, for the search."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +11,7 @@ from streamgauge.results.codes import Cause
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import Rates
 from streamgauge.results.verdict import Verdict, VerdictValue
-from streamgauge.studies.capacity import trial_outcome
+from streamgauge.studies.capacity import outcome as outcome_module
 from streamgauge.studies.capacity.saturation_probe import SaturationResult
 from streamgauge.studies.capacity.search import TrialOutcome, TrialRequest
 from tests.unit.studies.helpers_studies import HELD_PER_S
@@ -25,7 +25,7 @@ def outcome_in(study: RunFolder, early_stop: str = "", verdict: Verdict | None =
     changes |= {} if verdict is None else {"verdict": verdict}
     record = SimpleNamespace(early_stop=early_stop, trial_log=SimpleNamespace(by_query=lambda: ()))
     trial: Any = SimpleNamespace(result=study.read_result().model_copy(update=changes), record=record)
-    return trial_outcome.outcome_of(WITHOUT_BATCHES, TrialRequest(HELD_PER_S, "bisect", fresh=False), trial, study)
+    return outcome_module.outcome_of(WITHOUT_BATCHES, TrialRequest(HELD_PER_S, "bisect", fresh=False), trial, study)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_an_engine_near_its_limit_starves_a_driver_on_its_cores(
     starved: bool,
 ) -> None:
     """Not if something else was to blame, or if its batches left time over."""
-    monkeypatch.setattr(trial_outcome, "busy_share", lambda resolved, record: share)
+    monkeypatch.setattr(outcome_module, "busy_share", lambda resolved, record: share)
     rates = Rates(offered_per_s=1e5, achieved_per_s=9e4, ingested_per_s=ingested_per_s, planned_per_s=1e5)
     changes: Any = {"verdict": Verdict(value=verdict, cause=cause, sentence=""), "rate": rates, "isolation": isolation}
     for master, local in ((None, True), ("local[2]", True), ("spark://elsewhere:7077", False)):
@@ -110,7 +110,7 @@ def test_a_trial_of_updates_has_the_wait_of_every_event_too(study: RunFolder) ->
 def test_a_search_learns_how_busy_a_trial_left_the_engine(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """By what the driver saw of its batches, and nothing where it saw none: steps up are as long as that allows."""
     assert outcome_in(study).busy_share is None
-    monkeypatch.setattr(trial_outcome, "busy_share", lambda of, record: 0.25 if of is WITHOUT_BATCHES else 1 / 0)
+    monkeypatch.setattr(outcome_module, "busy_share", lambda of, record: 0.25 if of is WITHOUT_BATCHES else 1 / 0)
     assert outcome_in(study).busy_share == 0.25
 
 
@@ -127,6 +127,6 @@ def test_a_search_learns_how_busy_a_trial_left_the_engine(study: RunFolder, monk
 def test_what_an_overload_trial_shows(changes: dict[str, Any], verdict: VerdictValue, why: str) -> None:
     """A driver that failed says nothing of the engine; an engine's own death is reported."""
     overload = SaturationResult(**({"drained_per_s": 0.0, "kept_up": False} | changes))
-    outcome = trial_outcome.outcome_of_overload(TrialRequest(1e6, "overload", fresh=True), overload)
+    outcome = outcome_module.outcome_of_overload(TrialRequest(1e6, "overload", fresh=True), overload)
     assert outcome.verdict == verdict
     assert why in outcome.why

@@ -19,11 +19,8 @@ from streamgauge.results.scalability import ScaleResult
 from streamgauge.results.verdict import Check, Verdict
 from streamgauge.studies.exclusive_folder import LOCK
 from streamgauge.studies.matrix import cells
-from streamgauge.studies.run.run import run_single
 from streamgauge.studies.scalability import scale as scale_module
-from streamgauge.studies.scalability.monotone_search import Point
 from streamgauge.studies.scalability.scale import exit_code, plan_scale, scale
-from streamgauge.studies.scalability.study import study_of
 from streamgauge.system.disk import try_lock
 from tests.unit.studies.scalability.helpers_scale import (
     LAWS,
@@ -164,15 +161,6 @@ def test_the_greatest_hierarchy_is_found(
     assert [(one.load, one.is_bound) for one in result.capacities] == [(greatest, False), (result.loads[-1], True)]
 
 
-@pytest.mark.long
-@pytest.mark.process
-def test_a_trial_of_a_hierarchy_is_verified(tmp_path: Path) -> None:
-    """Of the engine of known capacity, with 100 sensors in 11 groups: right, however busy the machine."""
-    verification: Any = run_single(study_of(hierarchy(tmp_path, "height", "1,2,3")).trial(Point(1, 1))).verification
-    assert (verification.judged, verification.right) == (True, True)
-    assert verification.matched >= 10 * 11
-
-
 @pytest.mark.parametrize(("frequency", "points"), [(1, 4), (2, 0)])
 def test_keys_with_a_record_per_second_stand_beside_the_paper(
     run: Run, tmp_path: Path, frequency: int, points: int
@@ -293,15 +281,6 @@ def test_the_folder_has_everything(run: Run, tmp_path: Path) -> None:
         rows = list(csv.DictReader(lines))
     assert [row["folder"] for row in rows] == [f"cells/{n:03d}/run" for n in range(1, len(rows) + 1)]
     assert list(rows[0])[:6] == ["number", "resources", "load", "repetition", "outcome", "lag_growth"]
-
-
-def test_a_machine_that_lacks_something_ends_it(run: Run, tmp_path: Path) -> None:
-    """The study's folder shows that it is not finished."""
-    with pytest.raises(MachineError):
-        run(perform=Mock(side_effect=MachineError("the disk is full")))
-    (folder,) = tmp_path.iterdir()
-    stored: Any = read_study(folder, SCALE)
-    assert (stored.cells, stored.finished) == ((), False)
 
 
 def test_what_contradicts_a_study_is_refused(run: Run, tmp_path: Path) -> None:
