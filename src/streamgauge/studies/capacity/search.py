@@ -95,7 +95,7 @@ class Search:
             at_90_percent=state.at_90_percent,
             trials=trials,
             seconds=sum(trial.seconds for trial in trials),
-            ended_by=state.ended_by,
+            ended_by=None if state.ended is None else SearchEnd[state.ended.code.name],
         )
         sentence = search_sentence(
             found, state.ended, quick=settings.quick, narrow_to=settings.tolerance if state.is_narrow else None,

@@ -133,11 +133,6 @@ class State(Bracket):
     ended: Remark | None = None
 
     @property
-    def ended_by(self) -> SearchEnd | None:
-        """The code of what ended the search early."""
-        return None if self.ended is None else SearchEnd[self.ended.code.name]
-
-    @property
     def low(self) -> float | None:
         """The confirmed rate; before confirmation, the highest rate that held and was not refuted since."""
         return super().low if self.confirmed_per_s is None else self.confirmed_per_s

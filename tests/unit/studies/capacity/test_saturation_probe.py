@@ -22,9 +22,7 @@ from streamgauge.preflight.settings_checks import check
 from streamgauge.studies.capacity import saturation_probe
 from streamgauge.studies.capacity.constants import FIRST_RATE_PER_S, FIRST_S, LARGER, LAST_S, PACE_S, STEP, STEP_S
 from streamgauge.studies.capacity.saturation_probe import most_within_heap
-from streamgauge.system.cpu_pinning import cpus
 from streamgauge.transports.spi import Delivery
-from streamgauge.trial import conductor as conductor_module
 from streamgauge.trial.phases import TrialPolicy
 from tests.unit.studies.capacity.helpers_saturation_probe import START, Batches, Stairs, done_of, drained_at
 from tests.unit.user_workloads.helpers_programs import written
@@ -199,63 +197,44 @@ def test_ctrl_c_ends_it(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     assert len(stairs.steps) == step
 
 
-def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch, runners: list[Any]) -> None:
-    """Its plan, its end and its later half; only so much event time waits. Pinned, it keeps to its processors."""
-    before, driver_cpus = tuple(cpus()), tuple(cpus()[:1])
+def conductor_of(resolved: Any, interrupted: bool = False) -> Any:
+    """A conductor that only records what it would conduct."""
+
+    def conduct(plan: Any, spans: TrialSpans, rate_per_s: float, policy: TrialPolicy) -> TrialRecord:
+        conductor.plan, conductor.policy = plan, policy
+        return TrialRecord(TrialLog(plan), spans, interrupted=interrupted)
+
+    testbed = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: START), reached_us=0)
+    conductor = SimpleNamespace(resolved=resolved, testbed=testbed, conduct=conduct)
+    return conductor
+
+
+def test_a_stair_ends_with_its_time() -> None:
+    """Its plan, its end and its later half; only so much event time waits."""
     resolved: Any = SimpleNamespace(
-        plan=lambda *arguments: arguments, bound_s=lambda rate_per_s: (30.0, False),
-        chunk_for=lambda rate_per_s: 7_000, driver_cpus=driver_cpus, unseen_s=0.0,
-    )  # fmt: skip
-    saturation_probe._step(conductor_module.TrialConductor(resolved, TESTBED), 8e6, 10.0)
-    [runner] = runners
-    spans, start = runner.spans, runner.spans.start_us
-    assert runner.plan == (start, 8e6, 10.0)
-    assert (spans.measured_from_us, spans.measured_to_us, spans.end_us) == (
-        start + 5 * US, start + 10 * US, start + 10 * US
-    )  # fmt: skip
-    assert (runner.policy.drain_s, runner.policy.pace_us, runner.chunk_us) == (0.0, 3 * US, 7_000)
-    assert (runner.cpus, tuple(cpus())) == (driver_cpus, before)
-
-
-RATE_PER_S = 1e5
-
-
-@pytest.mark.parametrize("interrupted", [False, True])
-def test_a_fresh_engine_gets_a_rising_load_and_nothing_of_it_is_judged(runners: list[Any], interrupted: bool) -> None:
-    """For the warm-up of a fresh engine, without a span, and with no more waiting than in an overload trial."""
-    runners.append(interrupted)
-    conductor = conductor_module.TrialConductor(
-        check(build({"workload": "filter", "load": {"warmup": "20s"}})), TESTBED
+        plan=lambda *arguments: arguments, bound_s=lambda rate_per_s: (30.0, False), unseen_s=0.0
     )
-    with pytest.raises(KeyboardInterrupt) if interrupted else nullcontext():
-        saturation_probe.warm_up(conductor, RATE_PER_S)
-    runner = runners[-1]
-    spans = runner.spans
+    conductor = conductor_of(resolved)
+    spans = saturation_probe._step(conductor, 8e6, 10.0).spans
+    start = spans.start_us
+    assert spans == TrialSpans(start, start + 5 * US, start + 10 * US, start + 10 * US)
+    assert conductor.plan == (start, 8e6, 10.0)
+    assert (conductor.policy.drain_s, conductor.policy.pace_us) == (0.0, 3 * US)
+
+
+def test_a_fresh_engine_gets_a_rising_load_and_nothing_of_it_is_judged() -> None:
+    """For the warm-up of a fresh engine, without a span, and with no more waiting than in an overload trial."""
+    resolved = check(build({"workload": "filter", "load": {"warmup": "20s"}}))
+    conductor = conductor_of(resolved)
+    spans = saturation_probe.warm_up(conductor, 1e5).spans
     assert spans.measured_from_us == spans.measured_to_us == spans.end_us == spans.start_us + 20 * US
-    first, last = (runner.plan.planned_events(spans.start_us + s * US, spans.start_us + (s + 1) * US) for s in (0, 19))
-    assert first < 0.2 * RATE_PER_S < last == pytest.approx(RATE_PER_S, rel=0.01)
-    assert (runner.policy.drain_s, runner.policy.pace_us) == (0.0, 3 * US)
-
-
-TESTBED: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: START), reached_us=0)
-
-
-@pytest.fixture
-def runners(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The phase runners that a conductor makes; they run nothing. A first True interrupts them."""
-    made: list[Any] = []
-
-    def make(testbed: Any, plan: Any, spans: TrialSpans, chunk_us: int, policy: TrialPolicy, _: Any) -> Any:
-        def conduct() -> TrialRecord:
-            runner.cpus = tuple(cpus())
-            return TrialRecord(TrialLog(plan), spans, interrupted=made[0] is True)
-
-        runner = SimpleNamespace(plan=plan, spans=spans, chunk_us=chunk_us, policy=policy, conduct=conduct)
-        made.append(runner)
-        return runner
-
-    monkeypatch.setattr(conductor_module, "PhaseRunner", make)
-    return made
+    first, last = (
+        conductor.plan.planned_events(spans.start_us + s * US, spans.start_us + (s + 1) * US) for s in (0, 19)
+    )
+    assert first < 0.2e5 < last == pytest.approx(1e5, rel=0.01)
+    assert (conductor.policy.drain_s, conductor.policy.pace_us) == (0.0, 3 * US)
+    with pytest.raises(KeyboardInterrupt):
+        saturation_probe.warm_up(conductor_of(resolved, interrupted=True), 1e5)
 
 
 @pytest.mark.parametrize(
@@ -380,15 +359,11 @@ def test_progress_that_is_seen_afterwards_covers_the_time_before_it(moves: Batch
 def test_each_partition_has_progress_of_its_own() -> None:
     """Two consumers of a group, which commit each 5 s and a tenth of a second after each other, seen twice or once."""
     record, other = (done_of([(each + at, 200) for each in (0.0, 5.0)], seconds=10.0) for at in (2.0, 2.1))
-    record.trial_log.deliveries += [changed_batches(other.trial_log.deliveries[0])]
+    # Moves of another consumer are batches of their own.
+    record.trial_log.deliveries += [[replace(move, batch=move.batch + 100) for move in other.trial_log.deliveries[0]]]
     assert saturation_probe._drained(record, 1e9, unseen_s=5.0) == pytest.approx(80.0)
     record.trial_log.deliveries = [log[:1] for log in record.trial_log.deliveries]
     assert saturation_probe._drained(record, 1e9, unseen_s=5.0) == pytest.approx(40.0)
-
-
-def changed_batches(parts: list[Delivery]) -> list[Delivery]:
-    """Moves of another consumer, which are batches of their own."""
-    return [replace(part, batch=part.batch + 100) for part in parts]
 
 
 @pytest.mark.parametrize(

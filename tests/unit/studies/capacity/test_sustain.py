@@ -13,7 +13,6 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.experiment import Experiment
 from streamgauge.core.errors import EngineError, InputError
 from streamgauge.engines.registry import entry
-from streamgauge.preflight import generator_ceiling
 from streamgauge.preflight.settings_checks import check
 from streamgauge.results.codes import RateLimit, SearchEnd
 from streamgauge.results.run import ProcessUse, Result, Verification
@@ -58,14 +57,8 @@ def test_the_header_of_a_search_names_where_it_runs(
     assert words in sustain_module.header(check(requested(**{"load": {"duration": "10s"}, **more})), 1e6)
 
 
-def test_no_trial_is_offered_the_whole_ceiling(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That of all generators which have a core each: eight of them on two make no more than two would."""
-    monkeypatch.setattr(generator_ceiling, "measure_capacity", lambda *_: 1000.0)
-    monkeypatch.setattr(generator_ceiling, "cpus", lambda: [0, 1])
-    work = worker(study, 2000.0, load={"generators": 8})
-    few = dataclasses.replace(work.resolved, generators=1)
-    assert [generator_ceiling.ceiling_of(one, 100.0) for one in (work.resolved, few)] == [2000.0, 1000.0]
-    assert work.settings().ceiling_per_s == 1800.0
+def test_no_trial_is_offered_the_whole_ceiling(study: RunFolder) -> None:
+    assert worker(study, 2000.0).settings().ceiling_per_s == 1800.0
 
 
 @pytest.mark.parametrize(("probes", "probed"), [("progress", True), ("on", True), ("off", False)])
