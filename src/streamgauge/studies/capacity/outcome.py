@@ -24,7 +24,6 @@ from streamgauge.results.text.search import limit_sentence, next_step, stopped_s
 from streamgauge.results.text.sentences import cautions, counts_in_words
 from streamgauge.results.verdict import Remark, Verdict, VerdictValue
 from streamgauge.studies.capacity.constants import SWAMPED_SHARE
-from streamgauge.studies.capacity.saturation_probe import SaturationResult
 from streamgauge.studies.capacity.search import TrialOutcome, TrialRequest
 from streamgauge.system.machine import machine_percent
 from streamgauge.trial.trial_result import TrialResult
@@ -74,8 +73,8 @@ def outcome_of(
 def _is_late(result: Result) -> bool:
     """Whether the driver of a trial was late on cores that it shares with the engine."""
     runs_here = entry(result.engine).usable_cores(result.experiment.get("master"), 1) is not None
-    shares_cores = result.isolation == "shared" and runs_here
-    return shares_cores and result.verdict.cause in (Cause.PLAN_NOT_KEPT, Cause.SCHEDULE_DELAY, Cause.DRIVER_STARVED)
+    late = (Cause.PLAN_NOT_KEPT, Cause.SCHEDULE_DELAY, Cause.DRIVER_STARVED)
+    return result.isolation == "shared" and runs_here and result.verdict.cause in late
 
 
 def _drained_per_s(judged: TrialResult) -> float | None:
@@ -94,32 +93,6 @@ def outcome_of_warm_up(request: TrialRequest, drained_per_s: float) -> TrialOutc
     drained = f"{drained_per_s / request.rate_per_s:.2%} of its warm-up's load ({format_rate(drained_per_s)})"
     return TrialOutcome(
         request.rate_per_s, "not_sustained", drained_per_s, why=f"drained {drained}: looking below that"
-    )
-
-
-def outcome_of_overload(request: TrialRequest, found: SaturationResult) -> TrialOutcome:
-    """The outcome of an overload trial: a guess, and the reason if it could not be better."""
-    drained = format_rate(found.drained_per_s)
-    verdict: VerdictValue = "sustained" if found.kept_up else "not_sustained"
-    why = f"drained {drained}: looking below that"
-    if found.limit_per_s is not None:
-        why = f"its batches would be full at {format_rate(found.limit_per_s)}: looking around that"
-    if found.driver_failed:
-        before = f"drained {drained} until then" if found.drained_per_s else "had nothing to drain"
-        verdict, why = "invalid", f"the driver failed: {found.driver_failed} (the engine {before})"
-    elif found.engine_failed:
-        why = f"drained {drained} until the engine failed: {found.engine_failed}"
-    elif found.kept_up:
-        why = f"kept up with {drained}, all that the generators offer"
-    elif found.heap_limits:
-        why = f"drained {drained}, the most that is safe for the engine's heap: looking around that"
-    return TrialOutcome(
-        request.rate_per_s,
-        verdict,
-        drained_per_s=found.drained_per_s,
-        limit_per_s=found.limit_per_s,
-        busy_share=found.busy_share,
-        why=why,
     )
 
 

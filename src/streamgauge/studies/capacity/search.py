@@ -66,13 +66,13 @@ class Search:
         state.trials.append((request, outcome))
         if outcome.wrong_answers:
             # A lower rate would only hide the fault, because a trial then has too few results to show it.
-            state.forget_held()
+            state.held, state.confirmed_per_s = set(), None
             facts = {"rate": outcome.rate_per_s, "faults": outcome.wrong_answers}
-            return self.end(Remark(SearchEnd.WRONG_ANSWERS, facts))
-        self._advance(lambda: self._asking.send(outcome))
+            self.end(Remark(SearchEnd.WRONG_ANSWERS, facts))
+        else:
+            self._advance(lambda: self._asking.send(outcome))
         if self.request is not None and len(state.trials) >= state.settings.trials_max:
             self.end(Remark(SearchEnd.TRIALS_USED_UP, {"n": state.settings.trials_max}))
-        return None
 
     def end(self, end: Remark) -> None:
         """Ends the search early; the result says why."""

@@ -204,10 +204,6 @@ class State(Bracket):
             if request.purpose in purposes and lowest <= request.rate_per_s <= highest
         ]
 
-    def forget_held(self) -> None:
-        """Discards all rates that held, because answers were wrong at one rate."""
-        self.held, self.confirmed_per_s = set(), None
-
     def note(self, outcome: TrialOutcome, rate_per_s: float) -> None:
         """Records a trial's outcome."""
         self.narrow(rate_per_s, outcome.verdict, outcome.busy_share)

@@ -98,8 +98,6 @@ def _first_guess(state: State) -> Generator[TrialRequest, TrialOutcome, float]:
     if outcome.holds:
         return offered
     if not outcome.drained_per_s:
-        if outcome.verdict == "invalid":
-            raise SearchEnded(SearchEnd.DRIVER_FAILED, why=outcome.why)
         raise SearchEnded(SearchEnd.NOTHING_DRAINED, why=outcome.why or outcome.verdict)
     near = settings.near_limit
     if outcome.limit_per_s is not None:

@@ -96,9 +96,8 @@ def _inflation(rest: Sequence[Floats]) -> float:
     total = sum(float(each @ each) for each in rest)
     if not total:
         return 1.0
-    correlation = sum(float(each[1:] @ each[:-1]) for each in rest) / total
-    # Taken about means of the same few values, a correlation comes out too low by about this.
-    correlation += 1 / min(map(len, rest))
+    # Taken about means of the same few values, a correlation comes out too low by about the last term.
+    correlation = sum(float(each[1:] @ each[:-1]) for each in rest) / total + 1 / min(map(len, rest))
     correlation = min(max(correlation, 0.0), _CORRELATION_MAX)
     return (1 + correlation) / (1 - correlation)
 

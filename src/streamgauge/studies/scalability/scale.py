@@ -44,7 +44,6 @@ from streamgauge.trial.trial_result import TrialResult
 from streamgauge.user_workloads.lookup import with_absolute_paths
 from streamgauge.verdict.collect_evidence import busy_share
 
-TABLES = "trials"
 COLUMNS = ("number", "resources", "load", "repetition", "outcome", "lag_growth")
 """Columns of the tables before those of `CellFigures`."""
 
@@ -120,9 +119,9 @@ def requested(experiment: Experiment) -> Experiment:
     # A command line always has the defaults of the section, which a stored study may differ from.
     defaults = Scale().model_dump(mode="json")
     given["scale"] = {name: value for name, value in (given["scale"] or {}).items() if value != defaults[name]}
-    name = experiment.workload
+    is_same = experiment.workload in ("", stored.workload)
     refuse([
-        *broken(Rule(name in ("", stored.workload), "workload", rule, name, "leave WORKLOAD out")),
+        *broken(Rule(is_same, "workload", rule, experiment.workload, "leave WORKLOAD out")),
         *reproduce.contradictions(given, stored.model_dump(mode="json"), rule, ("out", "search.resume")),
     ])  # fmt: skip
     return stored
@@ -178,7 +177,7 @@ def _store(study: Study, result: ScaleResult, on_study: OnStudy) -> ScaleResult:
     result = answered(result, study.grid)
     folder = Path(result.folder)
     columns = {name: [getattr(cell, name) for cell in result.cells] for name in COLUMNS}
-    write_tables(folder, TABLES, rows_table(columns, result.cells))
+    write_tables(folder, "trials", rows_table(columns, result.cells))
     write_study(folder, SCALE, result)
     on_study(result)
     return result

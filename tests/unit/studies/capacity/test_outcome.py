@@ -19,9 +19,8 @@ from streamgauge.results.text.search import next_step
 from streamgauge.results.verdict import Remark, Verdict, VerdictValue
 from streamgauge.studies.capacity import outcome
 from streamgauge.studies.capacity.outcome import limit_of, trial_shown, warnings_of, wrong_answers
-from streamgauge.studies.capacity.saturation_probe import SaturationResult
-from streamgauge.studies.capacity.saved_search import recorded
 from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest
+from streamgauge.studies.capacity.sustain import recorded
 from tests.unit.studies.helpers_studies import FAILED_PER_S, HELD_PER_S, remember
 
 QUICK = Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True)
@@ -354,20 +353,3 @@ def test_a_search_learns_how_busy_a_trial_left_the_engine(study: RunFolder, monk
     assert outcome_in(study).busy_share is None
     monkeypatch.setattr(outcome, "busy_share", lambda of, record: 0.25 if of is WITHOUT_BATCHES else 1 / 0)
     assert outcome_in(study).busy_share == 0.25
-
-
-@pytest.mark.parametrize(
-    ("changes", "verdict", "why"),
-    [
-        ({"kept_up": True}, "sustained", "kept up with"),
-        ({}, "not_sustained", "looking below that"),
-        ({"engine_failed": "exit code 137"}, "not_sustained", "the engine failed: exit code 137"),
-        ({"driver_failed": "generator 0 ended"}, "invalid", "the driver failed: generator 0 ended"),
-        ({"driver_failed": "its edge closed", "engine_failed": "it ended"}, "invalid", "its edge closed"),
-    ],
-)
-def test_what_an_overload_trial_shows(changes: dict[str, Any], verdict: VerdictValue, why: str) -> None:
-    """A driver that failed says nothing of the engine; an engine's own death is reported."""
-    overload = SaturationResult(**({"drained_per_s": 0.0, "kept_up": False} | changes))
-    shown = outcome.outcome_of_overload(TrialRequest(1e6, "overload", fresh=True), overload)
-    assert (shown.verdict, why in shown.why) == (verdict, True)

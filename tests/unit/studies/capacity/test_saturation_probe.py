@@ -19,6 +19,7 @@ from streamgauge.metrics.records import Commit
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.settings_checks import check
+from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity import saturation_probe
 from streamgauge.studies.capacity.constants import FIRST_RATE_PER_S, FIRST_S, LARGER, LAST_S, PACE_S, STEP, STEP_S
 from streamgauge.studies.capacity.saturation_probe import most_within_heap
@@ -38,7 +39,7 @@ def test_it_climbs_until_the_engine_falls_behind_and_stays_until_it_is_warm(
     rates = [FIRST_RATE_PER_S * STEP**n for n in range(stairs)]
     seconds = [FIRST_S, *[STEP_S] * stairs, LAST_S]
     assert climbed.steps == list(zip([*rates, rates[-1], rates[-1]], seconds, strict=True))
-    assert (result.drained_per_s, result.kept_up) == (pytest.approx(capacity_per_s), False)
+    assert (result.drained_per_s, result.holds) == (pytest.approx(capacity_per_s), False)
 
 
 @pytest.mark.parametrize(("choked_per_s", "guess_per_s"), [(2.5e6, 6.4e6), (7e6, 7e6)])
@@ -52,7 +53,7 @@ def test_a_stair_that_is_far_too_high_says_less_than_the_one_below(
     climbed.changed = lambda record: drained_at(choked_per_s) if climbed.rates[-1] > 1e7 else record
     result = climbed.climb(180e6)
     assert climbed.rates == [1e5, 8e5, 6.4e6, 51.2e6]
-    assert (result.drained_per_s, result.kept_up) == (pytest.approx(guess_per_s), False)
+    assert (result.drained_per_s, result.holds) == (pytest.approx(guess_per_s), False)
 
 
 @pytest.mark.parametrize(("workload", "holds"), [("machine_outlier", True), ("log_processing", False)])
@@ -90,7 +91,7 @@ def test_a_stair_that_was_stayed_on_is_climbed_only_where_nearly_all_of_it_was_d
     climbed.changed = lambda record: stayed.get(climbed.steps[-1], record)
     result = climbed.climb(6.4e6)
     assert climbed.rates == [1e5, 8e5, 8e5, 8e5, *([6.4e6] if climbs_on else [])]
-    assert (result.drained_per_s, result.kept_up) == (pytest.approx(6.4e6 if climbs_on else 7.2e5), climbs_on)
+    assert (result.drained_per_s, result.holds) == (pytest.approx(6.4e6 if climbs_on else 7.2e5), climbs_on)
 
 
 def test_batches_by_far_too_large_are_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +129,8 @@ def test_an_engine_that_keeps_up_with_all_there_is_was_not_overloaded(
     stairs = Stairs(monkeypatch, capacity_per_s)
     result = stairs.climb(1e6)
     assert stairs.rates[:3] == [FIRST_RATE_PER_S, FIRST_RATE_PER_S * STEP, 1e6]
-    assert (result.drained_per_s, result.kept_up) == (pytest.approx(min(capacity_per_s, 1e6)), kept_up)
+    assert (result.drained_per_s, result.holds) == (pytest.approx(min(capacity_per_s, 1e6)), kept_up)
+    assert ("kept up with" in result.why) == kept_up
     assert len(stairs.rates) == 3 or not kept_up
 
 
@@ -141,7 +143,7 @@ def test_no_stair_is_higher_than_the_heap_allows(
     stairs.heap_per_s = 1.8e6
     result = stairs.climb(50e6)
     assert max(rate for rate, _ in stairs.steps) == 1.8e6
-    assert (result.heap_limits, result.kept_up) == (limits, False)
+    assert ("the engine's heap" in result.why, result.holds) == (limits, False)
     assert result.drained_per_s == pytest.approx(min(capacity_per_s, 1.8e6))
 
 
@@ -166,16 +168,25 @@ def test_flows_that_keep_rows_are_bounded_by_the_heap(workload: str, engine: str
         assert rows == pytest.approx(heap / 8, rel=0.01)
 
 
-@pytest.mark.parametrize("failed", [{"engine_failed": "it ended"}, {"driver_failed": "generator 0 ended"}])
-def test_a_failed_test_bed_climbs_no_further(monkeypatch: pytest.MonkeyPatch, failed: dict[str, Any]) -> None:
-    """What was drained until then is all the guess there is; the reason goes along."""
+@pytest.mark.parametrize(
+    ("failed", "verdict", "why"),
+    [
+        ({"engine_failed": "it ended"}, "not_sustained", "drained 200 k/s until the engine failed: it ended"),
+        ({"driver_failed": "an edge closed"}, "invalid", "the driver failed: an edge closed (the engine drained 200"),
+        ({"driver_failed": "an edge closed", "engine_failed": "it ended"}, "invalid", "an edge closed"),
+    ],
+)
+def test_a_failed_test_bed_climbs_no_further(
+    monkeypatch: pytest.MonkeyPatch, failed: dict[str, Any], verdict: VerdictValue, why: str
+) -> None:
+    """What was drained until then is all the guess there is; the reason goes along. A driver that failed says nothing
+    of the engine.
+    """
     stairs = Stairs(monkeypatch, 2e5, **failed)
     result = stairs.climb(50e6)
     assert stairs.rates == [FIRST_RATE_PER_S, FIRST_RATE_PER_S * STEP]
-    assert (result.drained_per_s, result.kept_up) == (pytest.approx(2e5), False)
-    assert {
-        name: getattr(result, name) for name in ("engine_failed", "driver_failed") if getattr(result, name)
-    } == failed
+    assert (result.drained_per_s, result.verdict) == (pytest.approx(2e5), verdict)
+    assert why in result.why.replace("\u202f", " ")
 
 
 def test_a_failed_test_bed_has_not_kept_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +195,7 @@ def test_a_failed_test_bed_has_not_kept_up(monkeypatch: pytest.MonkeyPatch) -> N
     failed = drained_at(1e6, engine_failed="it ended")
     stairs.changed = lambda record: failed if stairs.rates[-1] == 1e6 else record
     result = stairs.climb(1e6)
-    assert (result.drained_per_s, result.kept_up, result.engine_failed) == (pytest.approx(1e6), False, "it ended")
+    assert (result.drained_per_s, result.holds) == (pytest.approx(1e6), False)
 
 
 @pytest.mark.parametrize("step", [2, 3])
