@@ -73,8 +73,11 @@ def outcome_of(
 def _is_late(result: Result) -> bool:
     """Whether the driver of a trial was late on cores that it shares with the engine."""
     runs_here = entry(result.engine).usable_cores(result.experiment.get("master"), 1) is not None
-    late = (Cause.PLAN_NOT_KEPT, Cause.SCHEDULE_DELAY, Cause.DRIVER_STARVED)
-    return result.isolation == "shared" and runs_here and result.verdict.cause in late
+    return (
+        runs_here
+        and result.isolation == "shared"
+        and result.verdict.cause in (Cause.PLAN_NOT_KEPT, Cause.SCHEDULE_DELAY, Cause.DRIVER_STARVED)
+    )
 
 
 def _drained_per_s(judged: TrialResult) -> float | None:

@@ -331,9 +331,8 @@ def test_an_engine_near_its_limit_starves_a_driver_on_its_cores(
     rates = Rates(offered_per_s=1e5, achieved_per_s=9e4, ingested_per_s=ingested_per_s, planned_per_s=1e5)
     changes: Any = {"verdict": Verdict(value=verdict, cause=cause, sentence=""), "rate": rates, "isolation": isolation}
     for master, local in ((None, True), ("local[2]", True), ("spark://elsewhere:7077", False)):
-        assert outcome_in(study, engine="spark", experiment={"master": master}, **changes).starved is (
-            starved and local
-        )
+        shown = outcome_in(study, engine="spark", experiment={"master": master}, **changes)
+        assert (shown.starved, shown.busy_share) == (starved and local, share)
 
 
 def test_a_trial_of_updates_has_the_wait_of_every_event_too(study: RunFolder) -> None:
@@ -346,10 +345,3 @@ def test_a_trial_of_updates_has_the_wait_of_every_event_too(study: RunFolder) ->
         4.8e6,
     )
     assert outcome_in(study).until_counted_p50_us is None
-
-
-def test_a_search_learns_how_busy_a_trial_left_the_engine(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By what the driver saw of its batches, and nothing where it saw none: steps up are as long as that allows."""
-    assert outcome_in(study).busy_share is None
-    monkeypatch.setattr(outcome, "busy_share", lambda of, record: 0.25 if of is WITHOUT_BATCHES else 1 / 0)
-    assert outcome_in(study).busy_share == 0.25

@@ -11,7 +11,7 @@ from streamgauge.engines.spark.options import NEAR_LIMIT
 from streamgauge.results.codes import SearchEnd
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.constants import FAR_ABOVE
-from streamgauge.studies.capacity.search import Search, TrialOutcome
+from streamgauge.studies.capacity.search import TrialOutcome
 from streamgauge.studies.capacity.search_state import State, TrialRequest
 from tests.unit.studies.capacity.helpers_search import (
     PLENTY,
@@ -80,15 +80,6 @@ def test_a_predicted_limit_that_errs_changes_nothing(capacity: float, predicted:
     assert max(sut.rates[start : last + 1]) <= FAR_ABOVE * result.low
 
 
-def test_a_rate_that_held_after_a_failure_above_it_names_the_failure() -> None:
-    """The engine was offered a little more before."""
-    sut = with_starts(Predicted(1e6, 1.04))
-    result = searched(sut)
-    assert sut.purposes == ["overload", "bracket", "bracket", "at 90 %"]
-    assert "on an engine started after the overload trial, after a trial at 1.04 M" in result.sentence
-    assert "that did not hold and at 90 %" in result.sentence
-
-
 def test_an_answer_whose_ninety_percent_fail_is_tried_lower_on_the_same_engine() -> None:
     sut = with_starts(Predicted(1e6, 1.04, **{"at 90 %": ["not_sustained"]}))
     result = searched(sut)
@@ -147,11 +138,3 @@ def test_flows_with_unbounded_state_get_a_fresh_engine_each_time(sut: Sut) -> No
     assert searched(sut, fresh_always=True).confirmed
     assert all(sut.fresh)
     assert ("confirm" in sut.purposes) is not isinstance(sut, Predicted)
-
-
-def test_the_table_says_what_the_search_believed() -> None:
-    """A driver that is starved where batches are full at any rate: the trial is shown as one that was disturbed."""
-    machine = Search(dataclasses.replace(PLENTY, start_per_s=1e6))
-    machine.tell(TrialOutcome(1e6, "invalid", purpose="bracket", starved=True, busy_share=0.99))
-    assert not machine.result().trials[0].starved
-    assert machine.request == TrialRequest(1e6, "bracket", fresh=True)

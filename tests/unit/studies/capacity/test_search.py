@@ -281,18 +281,6 @@ def test_a_fresh_engine_that_is_near_its_limit_at_ninety_percent_is_confirmed_be
     assert "is not proof that it fails" in result.sentence
 
 
-@pytest.mark.parametrize("refuted", ["confirm", AT_90])
-def test_a_refuted_rate_is_not_the_answer_when_trials_run_out(refuted: str) -> None:
-    """The last trial allowed refutes the rate that held: what is left is lower, and unconfirmed."""
-    whole = Sut(1.5e6)
-    confirmed = searched(whole)
-    sut = Sut(1.5e6, **{refuted: ["not_sustained"]})
-    result = searched(sut, trials_max=whole.purposes.index(refuted) + 1)
-    assert (sut.purposes[-1], result.confirmed) == (refuted, False)
-    assert result.low is None or result.low < confirmed.low
-    assert result.high == sut.rates[-1] <= confirmed.low
-
-
 @pytest.mark.parametrize("allowed", [1, 2, 3, 5, 8])
 def test_no_more_trials_than_allowed(allowed: int) -> None:
     """The bracket as far as it got, and no claim that it was confirmed."""

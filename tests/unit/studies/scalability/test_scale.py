@@ -98,14 +98,6 @@ def test_every_level_needs_its_resources(tmp_path: Path, monkeypatch: pytest.Mon
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_no_load_exceeds_is_a_lower_bound(run: Run) -> None:
-    """It is decided all the same; no law is fitted to it."""
-    result = run(loads="1k..12k")
-    assert [(one.load, one.is_bound) for one in result.capacities][1:] == [(12000, True)] * 3
-    assert (result.decided, exit_code(result)) == (True, 0)
-    assert next(fit for fit in result.fits if fit.law == "universal").reason
-
-
 def test_a_parameter_may_be_the_load(run: Run, tmp_path: Path) -> None:
     """A smaller window period is harder; the rate is that of every trial, and there is no published figure."""
 
