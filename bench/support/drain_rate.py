@@ -18,7 +18,8 @@ from streamgauge.harness.start_processes import TestBed, TestBedSettings
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.settings_checks import check
 from streamgauge.report.terminal.console import progress
-from streamgauge.studies.capacity.saturation_probe import SaturationResult, probe_saturation
+from streamgauge.studies.capacity.saturation_probe import probe_saturation
+from streamgauge.studies.capacity.search import TrialOutcome, TrialRequest
 from streamgauge.trial.conductor import TrialConductor, testbed_settings
 from streamgauge.trial.progress import snapshots
 
@@ -52,17 +53,18 @@ def drained_per_s(
         testbed = stack.enter_context(TestBed(settings, SparkEngine, folder, Clock.fixed_now()))
         conductor = TrialConductor(resolved, testbed, snapshots(_show))
         conductor.start(1e6, "starting Spark")
-        return rate_of(probe_saturation(conductor, MOST_PER_S, to_the_end=True))
+        outcome = probe_saturation(conductor, TrialRequest(MOST_PER_S, "overload", fresh=True), to_the_end=True)
+        return rate_of(outcome, testbed.engine_status().alive)
 
 
 def _show(snapshot: TrialSnapshot) -> None:
     print(progress(snapshot), flush=True)
 
 
-def rate_of(found: SaturationResult) -> float:
-    """The events per second of a completed drain."""
-    if found.driver_failed:
-        raise DriverError(f"the driver failed while Spark was drained: {found.driver_failed}")
-    if found.engine_failed:
-        raise EngineError(f"Spark failed while it was drained: {found.engine_failed}")
-    return found.drained_per_s
+def rate_of(outcome: TrialOutcome, alive: bool) -> float:
+    """The events per second of a completed drain, after which the engine is alive."""
+    if outcome.verdict == "invalid":
+        raise DriverError(f"while Spark was drained, {outcome.why}")
+    if not alive:
+        raise EngineError(f"Spark failed: {outcome.why}")
+    return outcome.drained_per_s or 0.0

@@ -21,7 +21,7 @@ from streamgauge.cli import app
 from streamgauge.core.exit_codes import VERDICT_CODES
 from streamgauge.results.matrix import MatrixResult
 from streamgauge.results.run import Result
-from streamgauge.studies.capacity.saved_search import recorded
+from streamgauge.studies.capacity.sustain import recorded
 from streamgauge.system.child_processes import wait_until
 from streamgauge.system.disk import LOCK, PREFIX
 

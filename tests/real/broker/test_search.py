@@ -10,7 +10,7 @@ from bench.kafka import kafka_searches
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.experiment import build
 from streamgauge.core.clock import US
-from streamgauge.studies.capacity import saturation_probe, saved_search
+from streamgauge.studies.capacity import saturation_probe
 from streamgauge.studies.capacity import sustain as sustain_module
 from tests.helpers_broker_trials import WINDOW, on_a_broker, require_jars
 
@@ -49,7 +49,7 @@ def test_each_trial_of_a_search_offers_its_plan(tmp_path: Path, monkeypatch: pyt
     }  # fmt: skip
     silent: Any = SimpleNamespace(header=lambda _: None, trial_progress=lambda _: None, trial=lambda _: None)
     result = sustain_module.sustain(build(values), silent)
-    overload, *judged = saved_search.recorded(RunFolder.open(str(result.folder)))
+    overload, *judged = sustain_module.recorded(RunFolder.open(str(result.folder)))
     assert overload.drained_per_s
     assert all("driver failed" not in one.why for one in (overload, *judged))
     assert judged

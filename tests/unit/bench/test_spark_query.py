@@ -14,7 +14,8 @@ from streamgauge.engines.spark.launch import SparkJob
 from streamgauge.engines.spark.lowering.queries import queries
 from streamgauge.engines.spi import Edge, Edges
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.studies.capacity.saturation_probe import SaturationResult
+from streamgauge.results.verdict import VerdictValue
+from streamgauge.studies.capacity.search import TrialOutcome
 from streamgauge.trial.conductor import testbed_settings
 
 
@@ -79,14 +80,14 @@ def test_pairs_are_chosen_by_words_of_their_names(
 
 
 @pytest.mark.parametrize(
-    ("failed", "raised"),
-    [({"engine_failed": "no more heap"}, EngineError), ({"driver_failed": "the recorder ended"}, DriverError)],
+    ("verdict", "raised"),
+    [("not_sustained", EngineError), ("invalid", DriverError)],
 )
-def test_what_a_failed_drain_gave_is_no_rate(failed: dict[str, str], raised: type[Exception]) -> None:
+def test_what_a_failed_drain_gave_is_no_rate(verdict: VerdictValue, raised: type[Exception]) -> None:
     """The reason is raised instead; a program that fails shows in the table's exit code."""
-    assert rate_of(SaturationResult(5e5, False)) == 5e5
-    with pytest.raises(raised, match=next(iter(failed.values()))):
-        rate_of(SaturationResult(5e5, False, **failed))
+    assert rate_of(TrialOutcome(30e6, "not_sustained", 5e5), alive=True) == 5e5
+    with pytest.raises(raised, match="no more heap"):
+        rate_of(TrialOutcome(30e6, verdict, 5e5, why="no more heap"), alive=False)
 
 
 def intervals(settings: JobSettings) -> list[str]:

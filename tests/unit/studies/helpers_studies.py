@@ -1,7 +1,6 @@
 """Study folders and searches made by rule, for the tests of searches and of their results."""
 
-import json
-from dataclasses import asdict
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -11,9 +10,8 @@ from streamgauge.config.experiment import Experiment, build
 from streamgauge.core.clock import US
 from streamgauge.preflight.settings_checks import check
 from streamgauge.results.verdict import Check, Verdict, VerdictValue
-from streamgauge.studies.capacity.saved_search import MEMO
 from streamgauge.studies.capacity.search import TrialOutcome
-from streamgauge.studies.capacity.sustain import Sustain
+from streamgauge.studies.capacity.sustain import Sustain, record, recorded
 
 HELD_PER_S, FAILED_PER_S = 100_000.0, 105_000.0
 
@@ -26,8 +24,7 @@ def remember(study: RunFolder, number: int, rate_per_s: float, verdict: VerdictV
     trial.write_result(trial.read_result().model_copy(update={"verdict": judged}))
     # Another working folder than the one of the search: only the number of the trial can be relied on.
     outcome = TrialOutcome(rate_per_s, verdict, rate_per_s, folder=f"elsewhere/{study.name}/trials/{number:02d}")
-    with (study.path / MEMO).open("a") as memo:
-        memo.write(json.dumps(asdict(outcome)) + "\n")
+    record(study, [*recorded(study), outcome])
 
 
 def requested(**values: Any) -> Experiment:
@@ -35,10 +32,16 @@ def requested(**values: Any) -> Experiment:
     return build({"workload": "filter", "command": "sustain", **values})
 
 
-def worker(study: RunFolder, ceiling_per_s: float = 1e6, engine: str = "known", **values: Any) -> Sustain:
+def worker(
+    study: RunFolder,
+    ceiling_per_s: float = 1e6,
+    engine: str = "known",
+    outcomes: Sequence[TrialOutcome] = (),
+    **values: Any,
+) -> Sustain:
     """A search that starts nothing."""
     view = SimpleNamespace(trial_progress=lambda snapshot: None)
-    return Sustain(check(requested(engine=engine, **values)), study, view, ceiling_per_s)
+    return Sustain(check(requested(engine=engine, **values)), study, view, ceiling_per_s, outcomes=outcomes)
 
 
 def conductor_at(seconds: float, run: Any = lambda *_: 1 / 0) -> Any:

@@ -1,4 +1,7 @@
-"""The result of a search: whose figures it shows, its verdict, the limit of its rate, and changes between trials."""
+"""The outcome of a trial, as the search needs it, and the result of a search.
+
+A result says whose figures it shows, its verdict, the limit of its rate, and changes between trials.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -7,18 +10,24 @@ from typing import Any
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.experiment import Experiment
+from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, StreamgaugeError
-from streamgauge.core.formatting import format_count, resume_command
+from streamgauge.core.formatting import format_count, format_rate, resume_command
 from streamgauge.engines.registry import entry
 from streamgauge.engines.spi import CLUSTER_CORES
 from streamgauge.metrics.interference import BACKGROUND_SHARE_MAX, machine_speed_differs
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.codes import Cause, NextStep, RateLimit, SearchEnd, WarningCode
 from streamgauge.results.run import Result
 from streamgauge.results.search import SearchResult, TrialSummary
 from streamgauge.results.text.search import limit_sentence, next_step, stopped_sentence
 from streamgauge.results.text.sentences import cautions, counts_in_words
 from streamgauge.results.verdict import Remark, Verdict, VerdictValue
+from streamgauge.studies.capacity.constants import SWAMPED_SHARE
+from streamgauge.studies.capacity.search import TrialOutcome, TrialRequest
 from streamgauge.system.machine import machine_percent
+from streamgauge.trial.trial_result import TrialResult
+from streamgauge.verdict.collect_evidence import busy_share, draining_at_start
 
 EndedBy = KeyboardInterrupt | StreamgaugeError | None
 """The end of a search before its time: the user stopped it, or a test bed failed."""
@@ -28,13 +37,91 @@ _BUSY = 0.85
 """Share of the allowed CPU that counts as used up."""
 
 
+def outcome_of(
+    resolved: ResolvedExperiment, request: TrialRequest, judged: TrialResult, folder: RunFolder
+) -> TrialOutcome:
+    """What the search needs of a trial's result."""
+    result = judged.result
+    event_time, counted = result.latency.event_time_us, result.latency.until_counted_us
+    failing, invalid = result.verdict.value == "not_sustained", result.verdict.value == "invalid"
+    rate, share = result.rate, busy_share(resolved, judged.record)
+    # The engine took clearly less than it was offered.
+    swamped = invalid and rate is not None and rate.ingested_per_s < SWAMPED_SHARE * rate.offered_per_s
+    near_limit = swamped if share is None else share >= resolved.engine.near_limit.full
+    early_stop = judged.record.early_stop if failing else ""
+    slopes = [check.value for check in result.verdict.checks if check.name == "backlog_trend"]
+    return TrialOutcome(
+        rate_per_s=request.rate_per_s,
+        verdict=result.verdict.value,
+        drained_per_s=_drained_per_s(judged) if failing or swamped else None,
+        why=early_stop or _why(result),
+        event_time_p50_us=event_time.p50 if event_time else None,
+        event_time_p99_us=event_time.p99 if event_time else None,
+        until_counted_p50_us=counted.p50 if counted else None,
+        until_counted_p99_us=counted.p99 if counted else None,
+        backlog_slope_share=slopes[0] if slopes else None,
+        others_cpu_percent=result.others_cpu_percent,
+        reference_work_us=result.reference_work_us,
+        busy_share=share,
+        folder=str(folder.path),
+        wrong_answers=wrong_answers(result),
+        began_behind=draining_at_start(judged.record),
+        starved=invalid and near_limit and _is_late(result),
+    )
+
+
+def _is_late(result: Result) -> bool:
+    """Whether the driver of a trial was late on cores that it shares with the engine."""
+    runs_here = entry(result.engine).usable_cores(result.experiment.get("master"), 1) is not None
+    return (
+        runs_here
+        and result.isolation == "shared"
+        and result.verdict.cause in (Cause.PLAN_NOT_KEPT, Cause.SCHEDULE_DELAY, Cause.DRIVER_STARVED)
+    )
+
+
+def _drained_per_s(judged: TrialResult) -> float | None:
+    """The rate ingested over a trial's span, or since its start if it ended before its span."""
+    record, rate = judged.record, judged.result.rate
+    if rate is None:
+        return None
+    if rate.ingested_per_s:
+        return rate.ingested_per_s
+    seconds = (record.deadline_us - record.spans.start_us) / US
+    return record.trial_log.running.taken_events() / seconds if seconds > 0 else None
+
+
+def outcome_of_warm_up(request: TrialRequest, drained_per_s: float) -> TrialOutcome:
+    """The outcome of an engine that fell so far behind in its warm-up that no trial followed."""
+    drained = f"{drained_per_s / request.rate_per_s:.2%} of its warm-up's load ({format_rate(drained_per_s)})"
+    return TrialOutcome(
+        request.rate_per_s, "not_sustained", drained_per_s, why=f"drained {drained}: looking below that"
+    )
+
+
+def _why(result: Result) -> str:
+    if result.verdict.value == "sustained":
+        batches = next((check.value for check in result.verdict.checks if check.name == "evidence"), None)
+        return f"{batches:.0f} batches, answers right" if batches is not None else "all checks hold"
+    return result.verdict.sentence
+
+
+def wrong_answers(result: Result) -> str:
+    """The faults in the results of a trial that failed only by its answers; empty for any other trial."""
+    found = result.verification
+    if result.verdict.decided_by != ("answers",) or result.verdict.value != "not_sustained" or found is None:
+        return ""
+    share = f" ({found.fault_count / found.expected:.2%})" if found.expected else ""
+    return f"{counts_in_words(found.faults)} of {format_count(found.expected)} expected results{share}"
+
+
 def result_of(
     folder: RunFolder, experiment: Experiment, search: SearchResult, seconds: float, ended_by: EndedBy
 ) -> Result:
     """The result of the study in `folder`: that of the best trial, with the search's verdict."""
     chosen = trial_shown(folder, search)
     stopped = isinstance(ended_by, KeyboardInterrupt)
-    search = with_interference(folder, search).model_copy(update={
+    search = search.model_copy(update={
         "seconds": seconds,
         "limit": limit_sentence(_limit(chosen, search, stopped)),
         "ended_by": SearchEnd.INTERRUPTED if stopped else search.ended_by,
@@ -47,21 +134,6 @@ def result_of(
         "search": search,
         "folder": str(folder.path),
     })  # fmt: skip
-
-
-def with_interference(folder: RunFolder, search: SearchResult) -> SearchResult:
-    """Adds background load and machine speed to each trial of the search, from the trials' own folders."""
-    at_90 = search.at_90_percent
-    return search.model_copy(update={
-        "trials": tuple(_with_machine(folder, trial) for trial in search.trials),
-        "at_90_percent": at_90 and _with_machine(folder, at_90),
-    })  # fmt: skip
-
-
-def _with_machine(folder: RunFolder, trial: TrialSummary) -> TrialSummary:
-    result = _result_in(_folder_of(trial, folder))
-    figures = {"others_cpu_percent", "reference_work_us"}
-    return trial if result is None else trial.model_copy(update=result.model_dump(include=figures))
 
 
 def _folder_of(trial: TrialSummary, study: RunFolder) -> Path | None:
@@ -172,15 +244,6 @@ def _step_at_end(search: SearchResult) -> NextStep:
 
 
 _CAUSES = {"sustained": Cause.RATE_HELD, "invalid": Cause.SEARCH_FAILED}
-
-
-def wrong_answers(result: Result) -> str:
-    """The faults in the results of a trial that failed only by its answers; empty for any other trial."""
-    found = result.verification
-    if result.verdict.decided_by != ("answers",) or result.verdict.value != "not_sustained" or found is None:
-        return ""
-    share = f" ({found.fault_count / found.expected:.2%})" if found.expected else ""
-    return f"{counts_in_words(found.faults)} of {format_count(found.expected)} expected results{share}"
 
 
 def _value(search: SearchResult, failed: bool) -> VerdictValue:

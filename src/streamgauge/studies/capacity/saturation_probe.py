@@ -37,6 +37,7 @@ from typing import Any
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
+from streamgauge.core.formatting import format_rate
 from streamgauge.core.trial import TrialSpans
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import IntervalJoin, Process, WindowJoin
@@ -45,6 +46,7 @@ from streamgauge.metrics import interference
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import FRESH_WARMUP_S, ResolvedExperiment
+from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.constants import (
     APPROACH_FACTOR,
     APPROACH_FACTOR_WARM,
@@ -71,29 +73,11 @@ from streamgauge.studies.capacity.constants import (
     STEP_WHERE_NEAR,
     UNSEEN_SLACK_S,
 )  # fmt: skip
+from streamgauge.studies.capacity.search_state import TrialOutcome, TrialRequest
 from streamgauge.trial.conductor import TrialConductor, next_start
 from streamgauge.trial.phases import PacedLoad
 from streamgauge.verdict.collect_evidence import INTERVALS_MIN, busy_share
 from streamgauge.verdict.trend_checks import far_behind
-
-
-@dataclass
-class SaturationResult:
-    """What the engine drained of the highest step, and whether it kept up with the highest possible rate.
-
-    `limit_per_s`: the rate at which batches would be full; None if unknown. `busy_share`: of the
-    last step.
-    `heap_limits`: the engine keeps up with the highest rate that its heap allows, which is below the generators'.
-    `engine_failed`, `driver_failed`: the reason of a failure; the drain rate is then from before it.
-    """
-
-    drained_per_s: float
-    kept_up: bool
-    limit_per_s: float | None = None
-    busy_share: float | None = None
-    engine_failed: str = ""
-    driver_failed: str = ""
-    heap_limits: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,25 +99,22 @@ class Step:
         return self.drained_per_s >= self.enough * self.rate_per_s
 
     @property
-    def factor(self) -> float:
-        """The next step's rate over this one's."""
-        return STEP if self.drained_per_s >= KEPT_UP_SHARE * self.rate_per_s else STEP_WHERE_NEAR
-
-    @property
     def is_short(self) -> bool:
         """Whether it fell behind to the end."""
         return not self.record.ended_early and not self.kept_up
 
 
-def probe_saturation(conductor: TrialConductor, most_per_s: float, to_the_end: bool = False) -> SaturationResult:
+def probe_saturation(conductor: TrialConductor, request: TrialRequest, to_the_end: bool = False) -> TrialOutcome:
     """Climbs until the engine's limit is near, then predicts it, or measures the drain rate of a warm engine.
 
+    It is sustained if the engine kept up with the requested rate. If engine or driver failed, the drain rate is from
+    before that.
     `to_the_end`: measure the drain rate, even in a step that is far too high for a guess, because the caller compares
     it.
     """
     # Batches without an interval fill all the time at any rate.
     ladder = RateLadder(conductor, predicts=conductor.resolved.interval_s > 0 and not to_the_end)
-    highest = min(most_per_s, most_within_heap(conductor.resolved))
+    highest = min(request.rate_per_s, most_within_heap(conductor.resolved))
     climbed, limit = 0.0, None
     step = ladder.first(min(FIRST_RATE_PER_S, highest))
     while not step.record.ended_early and not (step.kept_up and step.rate_per_s >= highest):
@@ -146,7 +127,8 @@ def probe_saturation(conductor: TrialConductor, most_per_s: float, to_the_end: b
             break
         if step.kept_up:
             climbed = step.drained_per_s
-            step = ladder.step(min(step.rate_per_s * step.factor, highest), STEP_S)
+            factor = STEP if climbed >= KEPT_UP_SHARE * step.rate_per_s else STEP_WHERE_NEAR
+            step = ladder.step(min(step.rate_per_s * factor, highest), STEP_S)
             continue
         if climbed and step.drained_per_s < FAR_SHARE * step.rate_per_s and not to_the_end:
             break
@@ -157,15 +139,37 @@ def probe_saturation(conductor: TrialConductor, most_per_s: float, to_the_end: b
     if record.interrupted:
         raise KeyboardInterrupt
     kept_up_to_heap = not record.ended_early and max(drained, limit or 0.0) >= KEPT_UP_SHARE * highest
-    return SaturationResult(
-        drained_per_s=drained if to_the_end else max(drained, climbed),
-        kept_up=limit is None and not record.ended_early and drained >= KEPT_UP_SHARE * most_per_s,
+    heap_limits = highest < request.rate_per_s and kept_up_to_heap
+    verdict: VerdictValue = "not_sustained"
+    if record.driver_failed:
+        verdict = "invalid"
+    elif limit is None and not record.ended_early and drained >= KEPT_UP_SHARE * request.rate_per_s:
+        verdict = "sustained"
+    outcome = TrialOutcome(
+        request.rate_per_s,
+        verdict,
+        drained if to_the_end else max(drained, climbed),
         limit_per_s=limit and min(limit, highest),
         busy_share=step.busy_share,
-        engine_failed=record.engine_failed,
-        driver_failed=record.driver_failed,
-        heap_limits=highest < most_per_s and kept_up_to_heap,
     )
+    return replace(outcome, why=_why(outcome, record, heap_limits))
+
+
+def _why(outcome: TrialOutcome, record: TrialRecord, heap_limits: bool) -> str:
+    """How an overload trial ended. `heap_limits`: at the highest rate that the engine's heap allows."""
+    drained = format_rate(outcome.drained_per_s)
+    if record.driver_failed:
+        before = f"drained {drained} until then" if outcome.drained_per_s else "had nothing to drain"
+        return f"the driver failed: {record.driver_failed} (the engine {before})"
+    if record.engine_failed:
+        return f"drained {drained} until the engine failed: {record.engine_failed}"
+    if outcome.holds:
+        return f"kept up with {drained}, all that the generators offer"
+    if heap_limits:
+        return f"drained {drained}, the most that is safe for the engine's heap: looking around that"
+    if outcome.limit_per_s is not None:
+        return f"its batches would be full at {format_rate(outcome.limit_per_s)}: looking around that"
+    return f"drained {drained}: looking below that"
 
 
 def most_within_heap(resolved: ResolvedExperiment) -> float:
@@ -372,25 +376,16 @@ def warm_up(conductor: TrialConductor, rate_per_s: float) -> TrialRecord:
     return record
 
 
-def cold_s(conductor: TrialConductor, record: TrialRecord) -> float:
-    """Seconds for which a fresh engine may still be cold after the warm-up, which the user may have shortened."""
-    return max(0.0, FRESH_WARMUP_S - _since_start_s(conductor, record))
-
-
 def drained_where_far_behind(conductor: TrialConductor, record: TrialRecord, rate_per_s: float) -> float | None:
     """Events per second that the engine drained since the warm-up began, if that is almost nothing of the rate.
 
     None if it is more, or if the engine had too little time to show it.
     """
     resolved = conductor.resolved
-    drained_per_s = record.trial_log.running.taken_events() / _since_start_s(conductor, record)
-    early = cold_s(conductor, record) > 0 or _since_start_s(conductor, record) < INTERVALS_MIN * max(
-        resolved.interval_s, resolved.unseen_s
-    )
-    if early or record.ended_early or not far_behind(drained_per_s / rate_per_s, interference.background_share(record)):
+    since_s = (conductor.testbed.clock.now_us() - record.spans.start_us) / US
+    drained_per_s = record.trial_log.running.taken_events() / since_s
+    least_s = max(FRESH_WARMUP_S, INTERVALS_MIN * resolved.interval_s, INTERVALS_MIN * resolved.unseen_s)
+    if since_s < least_s or record.ended_early:
         return None
-    return drained_per_s or None
-
-
-def _since_start_s(conductor: TrialConductor, record: TrialRecord) -> float:
-    return (conductor.testbed.clock.now_us() - record.spans.start_us) / US
+    is_far = far_behind(drained_per_s / rate_per_s, interference.background_share(record))
+    return drained_per_s if is_far and drained_per_s else None

@@ -28,7 +28,7 @@ from streamgauge.studies.capacity.search_state import (
 )
 from streamgauge.studies.capacity.strategy import believed, steps
 
-__all__ = ["Search", "Settings", "TrialCall", "TrialOutcome", "TrialRequest", "replay", "search"]
+__all__ = ["Search", "Settings", "TrialCall", "TrialOutcome", "TrialRequest", "search"]
 
 TrialCall = Callable[[float, Purpose, bool], TrialOutcome]
 """trial(rate_per_s, purpose, fresh)."""
@@ -36,6 +36,8 @@ TrialCall = Callable[[float, Purpose, bool], TrialOutcome]
 
 class Search:
     """A search as a state machine: `request` is the next trial (None: the search is over), `tell` takes its outcome.
+
+    `recorded`: outcomes of a killed search, in order. InputError if they belong to other settings.
 
     >>> search = Search(Settings(ceiling_per_s=1000.0, start_per_s=100.0, quick=True))
     >>> while search.request is not None:
@@ -45,11 +47,13 @@ class Search:
     True
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, recorded: Iterable[TrialOutcome] = ()) -> None:
         self._state = State(settings)
         self._asking = steps(self._state)
         self.request: TrialRequest | None = None
         self._advance(lambda: next(self._asking))
+        for outcome in recorded:
+            self.tell(outcome)
 
     def tell(self, outcome: TrialOutcome) -> None:
         """Takes the outcome of the requested trial. InputError if it has another rate or purpose."""
@@ -62,13 +66,13 @@ class Search:
         state.trials.append((request, outcome))
         if outcome.wrong_answers:
             # A lower rate would only hide the fault, because a trial then has too few results to show it.
-            state.forget_held()
+            state.held, state.confirmed_per_s = set(), None
             facts = {"rate": outcome.rate_per_s, "faults": outcome.wrong_answers}
-            return self.end(Remark(SearchEnd.WRONG_ANSWERS, facts))
-        self._advance(lambda: self._asking.send(outcome))
+            self.end(Remark(SearchEnd.WRONG_ANSWERS, facts))
+        else:
+            self._advance(lambda: self._asking.send(outcome))
         if self.request is not None and len(state.trials) >= state.settings.trials_max:
             self.end(Remark(SearchEnd.TRIALS_USED_UP, {"n": state.settings.trials_max}))
-        return None
 
     def end(self, end: Remark) -> None:
         """Ends the search early; the result says why."""
@@ -91,7 +95,7 @@ class Search:
             at_90_percent=state.at_90_percent,
             trials=trials,
             seconds=sum(trial.seconds for trial in trials),
-            ended_by=state.ended_by,
+            ended_by=None if state.ended is None else SearchEnd[state.ended.code.name],
         )
         sentence = search_sentence(
             found, state.ended, quick=settings.quick, narrow_to=settings.tolerance if state.is_narrow else None,
@@ -109,22 +113,11 @@ class Search:
 
 
 def search(trial: TrialCall, settings: Settings, recorded: Iterable[TrialOutcome] = ()) -> SearchResult:
-    """The highest sustained rate. Calls `trial` for every request that `recorded` does not answer.
-
-    `recorded`: outcomes of a killed search, in order. InputError if they belong to other settings.
-    """
-    machine = replay(settings, recorded)
+    """The highest sustained rate. Calls `trial` for every request that `recorded` does not answer."""
+    machine = Search(settings, recorded)
     while (request := machine.request) is not None:
         machine.tell(trial(request.rate_per_s, request.purpose, request.fresh))
     return machine.result()
-
-
-def replay(settings: Settings, recorded: Iterable[TrialOutcome]) -> Search:
-    """The search after `recorded`, ready to continue."""
-    machine = Search(settings)
-    for outcome in recorded:
-        machine.tell(outcome)
-    return machine
 
 
 def _require_same(request: TrialRequest, outcome: TrialOutcome) -> None:

@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from streamgauge.core.errors import require
 from streamgauge.engines.spi import UNMEASURED, NearLimit
 from streamgauge.results.codes import SearchEnd
 from streamgauge.results.search import TrialSummary
@@ -52,13 +51,6 @@ class Settings:
         """The busy share that the next rate aims at after one that held."""
         return self.near_limit.keeping_rows if self.keeps_rows else self.near_limit.over
 
-    def __post_init__(self) -> None:
-        require(
-            0 < self.floor_per_s <= self.ceiling_per_s < math.inf, "search.ceiling",
-            f"must be a rate of at least {self.floor_per_s:g}/s", self.ceiling_per_s,
-            "measure the generator's ceiling again on an idle machine",
-        )  # fmt: skip
-
 
 @dataclass(frozen=True)
 class TrialRequest:
@@ -95,6 +87,8 @@ class TrialOutcome:
     until_counted_p50_us: float | None = None
     until_counted_p99_us: float | None = None
     backlog_slope_share: float | None = None
+    others_cpu_percent: float | None = None
+    reference_work_us: float | None = None
     busy_share: float | None = None
     seconds: float = 0.0
     folder: str = ""
@@ -137,11 +131,6 @@ class State(Bracket):
     fresh_bracket: bool = False
     confirmed_per_s: float | None = None
     ended: Remark | None = None
-
-    @property
-    def ended_by(self) -> SearchEnd | None:
-        """The code of what ended the search early."""
-        return None if self.ended is None else SearchEnd[self.ended.code.name]
 
     @property
     def low(self) -> float | None:
@@ -215,10 +204,6 @@ class State(Bracket):
             if request.purpose in purposes and lowest <= request.rate_per_s <= highest
         ]
 
-    def forget_held(self) -> None:
-        """Discards all rates that held, because answers were wrong at one rate."""
-        self.held, self.confirmed_per_s = set(), None
-
     def note(self, outcome: TrialOutcome, rate_per_s: float) -> None:
         """Records a trial's outcome."""
         self.narrow(rate_per_s, outcome.verdict, outcome.busy_share)
@@ -243,4 +228,6 @@ def summary(number: int, request: TrialRequest, outcome: TrialOutcome) -> TrialS
         folder=outcome.folder,
         engine_start=outcome.engine_start,
         starved=outcome.starved,
+        others_cpu_percent=outcome.others_cpu_percent,
+        reference_work_us=outcome.reference_work_us,
     )

@@ -98,8 +98,6 @@ def _first_guess(state: State) -> Generator[TrialRequest, TrialOutcome, float]:
     if outcome.holds:
         return offered
     if not outcome.drained_per_s:
-        if outcome.verdict == "invalid":
-            raise SearchEnded(SearchEnd.DRIVER_FAILED, why=outcome.why)
         raise SearchEnded(SearchEnd.NOTHING_DRAINED, why=outcome.why or outcome.verdict)
     near = settings.near_limit
     if outcome.limit_per_s is not None:
@@ -110,10 +108,15 @@ def _first_guess(state: State) -> Generator[TrialRequest, TrialOutcome, float]:
 
 
 def _bracket(state: State, guess: float) -> TrialRequests:
-    """Tests the guess, then moves away in growing steps until one rate holds and a higher one does not."""
+    """Tests the guess, then moves away in growing steps until one rate holds and a higher one does not.
+
+    A far too high rate starves the driver on shared cores, which is no proof. So the search asks for less then: half
+    way down to what held, or half of a first guess. It asks for no rate again at which the driver failed.
+    """
     # A first step of one width: if it completes the bracket, that is narrow enough.
     first = 1 + state.settings.tolerance
-    rate, step, backoff = guess, first, DriverStarvationBackoff(first)
+    rate, step = guess, first
+    failed_per_s, failure, guesses = math.inf, SearchEnded(SearchEnd.INVALID_TWICE), 0
     from_overload, fresh = bool(state.trials), state.fresh_bracket
     while True:
         guessed, starts, from_overload, fresh = from_overload, fresh, False, False
@@ -121,7 +124,13 @@ def _bracket(state: State, guess: float) -> TrialRequests:
             far = state.low is not None and rate > WIDE * state.low
             outcome = yield from _try(state, rate, "bracket", starts, repeat_invalid=not (guessed or far))
         except SearchEnded as invalid:
-            lower = rate / first if guessed else backoff.lower_rate(rate, state.low, invalid)
+            lower = rate / first
+            if not guessed:
+                failed_per_s, failure = rate, invalid
+                guesses += state.low is None
+                if guesses > GUESSES_MAX:
+                    raise
+                lower = _half_way(rate / PROMISED_MAX if state.low is None else state.low, first, rate, invalid)
             if state.low is None and (drained_per_s := state.trials[-1][1].drained_per_s):
                 lower = max(rate / 2, _rate_below(rate, first, drained_per_s))
             rate, step = _within(state.settings, lower), first
@@ -130,7 +139,9 @@ def _bracket(state: State, guess: float) -> TrialRequests:
             return
         if outcome.holds:
             factor = _factor_up(state, step, outcome.busy_share)
-            following = backoff.higher_rate(rate, _within(state.settings, rate * factor))
+            following = _within(state.settings, rate * factor)
+            if following >= failed_per_s:
+                following = _half_way(rate, first, failed_per_s, failure)
         else:
             lower = _rate_below(rate, step, outcome.drained_per_s)
             following = _within(state.settings, min(lower, _decidable_rate(state.settings, outcome)))
@@ -145,33 +156,11 @@ def _longer_step(step: float, outcome: TrialOutcome) -> float:
     return min(step**growth, STEP_MAX)
 
 
-class DriverStarvationBackoff:
-    """Lowers the rate after the driver failed at one, because a far too high rate starves it on shared cores.
-
-    Such failures are no proof. So the search asks for less, but never for the same rate again, nor for one within
-    `near` of what held.
-    """
-
-    def __init__(self, near: float) -> None:
-        self._near, self._rate_per_s, self._guesses = near, math.inf, 0
-        self._reason = SearchEnded(SearchEnd.INVALID_TWICE)
-
-    def lower_rate(self, rate: float, low: float | None, reason: SearchEnded) -> float:
-        """Half way down to what held, or half of a first guess. Raises the reason if there is no such rate."""
-        self._rate_per_s, self._reason = rate, reason
-        self._guesses += low is None
-        if self._guesses > GUESSES_MAX:
-            raise reason
-        return self._half_way(rate / PROMISED_MAX if low is None else low)
-
-    def higher_rate(self, low: float, rate: float) -> float:
-        """The next rate up."""
-        return rate if rate < self._rate_per_s else self._half_way(low)
-
-    def _half_way(self, low: float) -> float:
-        if self._rate_per_s <= low * self._near:
-            raise self._reason
-        return math.sqrt(low * self._rate_per_s)
+def _half_way(low: float, near: float, failed_per_s: float, failure: SearchEnded) -> float:
+    """Half way up to a rate at which the driver failed, but not within `near` of it. Raises the failure then."""
+    if failed_per_s <= low * near:
+        raise failure
+    return math.sqrt(low * failed_per_s)
 
 
 def _factor_up(state: State, step: float, busy_share: float | None) -> float:

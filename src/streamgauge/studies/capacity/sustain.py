@@ -5,16 +5,22 @@ drained between trials, and segments are further apart than the reach. A fresh e
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Protocol
 
+from streamgauge.artifacts.atomic_write import OUT, write_text
 from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.config import reproduce
 from streamgauge.config.experiment import Experiment
 from streamgauge.config.experiment import Search as SearchSettings
-from streamgauge.core.errors import DriverError, StreamgaugeError
+from streamgauge.config.experiment_file import read as read_experiment
+from streamgauge.core.errors import DriverError, Rule, StreamgaugeError, broken, refuse, require
 from streamgauge.core.formatting import format_rate, resume_command
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.dataflow.describe import describe
@@ -30,18 +36,15 @@ from streamgauge.results.dry_run import TrialPlan
 from streamgauge.results.run import Result
 from streamgauge.results.search import TrialSummary
 from streamgauge.results.verdict import Remark
-from streamgauge.studies.capacity import saved_search
 from streamgauge.studies.capacity.constants import CEILING_SHARE, DRAIN_TIMEOUT_S, STARTS_TYPICAL, TRIALS_TYPICAL
-from streamgauge.studies.capacity.outcome import EndedBy, result_of
+from streamgauge.studies.capacity.outcome import EndedBy, outcome_of, outcome_of_warm_up, result_of
 from streamgauge.studies.capacity.saturation_probe import (
-    cold_s,
     drained_where_far_behind,
     keeps_rows,
     probe_saturation,
     warm_up,
 )
-from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest, replay
-from streamgauge.studies.capacity.trial_outcome import outcome_of, outcome_of_overload, outcome_of_warm_up
+from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest
 from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.studies.run.prometheus import exported
 from streamgauge.studies.run.run import create_folder, interrupted_result
@@ -51,6 +54,12 @@ from streamgauge.trial.events import Observer, OnResult, ignore
 from streamgauge.trial.phases import DRAIN_INTERVALS
 from streamgauge.trial.policies import SearchTrial
 from streamgauge.trial.progress import snapshots
+from streamgauge.user_workloads.lookup import changed_files, with_absolute_paths
+
+_SEARCH_SETTINGS = "must be the search's own with --resume"
+_FREE = ("out", "search.resume", "search.trials_max", "prometheus")
+"""Settings that --resume may change: it may allow more trials, and export figures to another port."""
+MEMO, CEILING = "search.jsonl", "ceiling.json"
 
 
 class SearchObserver(Protocol):
@@ -67,7 +76,10 @@ class SearchObserver(Protocol):
 
 
 class Sustain(AbstractContextManager["Sustain"]):
-    """One search: owns the current test bed, by its conductor, and the study's folder."""
+    """One search: owns the current test bed, by its conductor, and the study's folder.
+
+    `outcomes`: of its trials so far, also of those that an earlier, killed search made.
+    """
 
     def __init__(
         self,
@@ -77,17 +89,14 @@ class Sustain(AbstractContextManager["Sustain"]):
         ceiling_per_s: float,
         on_result: OnResult = ignore,
         observe: Observer | None = None,
+        outcomes: Sequence[TrialOutcome] = (),
     ) -> None:
         self.resolved, self.folder, self.view, self.ceiling_per_s = resolved, folder, view, ceiling_per_s
         self.on_result, self.observe = on_result, observe or snapshots(view.trial_progress)
         self._stack = ExitStack()
         self._conductor: TrialConductor | None = None
-        self._drained_per_s: float | None = None
-        """From the last trial in which it is known."""
-        self._start_s = 0.0
-        """Duration of the last start of an engine."""
-        self._engine_starts = 0
-        self._number = 0
+        self.outcomes = list(outcomes)
+        self._engine_starts = max((outcome.engine_start for outcome in outcomes), default=0)
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
@@ -106,42 +115,38 @@ class Sustain(AbstractContextManager["Sustain"]):
         )
 
     def trial(self, request: TrialRequest) -> TrialOutcome:
-        """Runs the trial that the search requests, and records its outcome."""
-        self._number += 1
+        """Runs the trial that the search requests, and records its outcome.
+
+        Raises:
+            KeyboardInterrupt: the user stopped it. It proves nothing, and is repeated after a resume.
+        """
         started = time.monotonic()
         conductor, fresh = self._conductor_for(request)
         if request.purpose == "overload":
-            outcome = outcome_of_overload(request, probe_saturation(conductor, request.rate_per_s))
+            outcome = probe_saturation(conductor, request)
         else:
             outcome = self._judged(conductor, request, fresh)
-        self._drained_per_s = outcome.drained_per_s or self._drained_per_s
         outcome = replace(
             outcome,
             purpose=request.purpose,
             seconds=time.monotonic() - started,
             engine_start=self._engine_starts,
         )
-        # An interrupted trial proves nothing and is repeated after a resume; no other trial follows it here.
-        if outcome.verdict != "interrupted":
-            saved_search.remember(self.folder, outcome)
+        if outcome.verdict == "interrupted":
+            raise KeyboardInterrupt
+        self.outcomes.append(outcome)
+        record(self.folder, self.outcomes)
         return outcome
-
-    def skip(self, outcomes: list[TrialOutcome]) -> None:
-        """Skips the trials of an earlier, killed search. The memo then holds only these."""
-        self._number = max([len(outcomes), *(saved_search.number_of(outcome) for outcome in outcomes)])
-        self._engine_starts = max((outcome.engine_start for outcome in outcomes), default=0)
-        saved_search.rewrite(self.folder, outcomes)
 
     def _conductor_for(self, request: TrialRequest) -> tuple[TrialConductor, bool]:
         """(the conductor of a started test bed, whether its engine is new)."""
         current = self._conductor
-        reusable = current is not None and not request.fresh and self._drains_faster_than_it_starts(current)
-        if current is not None and reusable and self._drain(current):
+        if current is not None and not request.fresh and self._drain(current):
             return current, False
         self._stack.close()
         self._conductor = None
         self._engine_starts += 1
-        resolved, begun = self.resolved, time.monotonic()
+        resolved = self.resolved
         engine = resolved.experiment.engine
         conductor = self._stack.enter_context(TrialConductor.on_test_bed(
             resolved, starter_of(engine, resolved.sut_cpus, resolved.experiment.parallelism),
@@ -150,7 +155,6 @@ class Sustain(AbstractContextManager["Sustain"]):
         ))  # fmt: skip
         self._conductor = conductor
         conductor.start(request.rate_per_s, f"starting {engine}, start {self._engine_starts}", self.folder)
-        self._start_s = time.monotonic() - begun
         return conductor, True
 
     def _judged(self, conductor: TrialConductor, request: TrialRequest, fresh: bool) -> TrialOutcome:
@@ -158,7 +162,7 @@ class Sustain(AbstractContextManager["Sustain"]):
         warmed = fresh and self.resolved.reach_us is not None
         if warmed and (drained_per_s := self._warm(conductor, request.rate_per_s)):
             return outcome_of_warm_up(request, drained_per_s)
-        folder = self.folder.trial(self._number, datetime.now(UTC))
+        folder = self.folder.trial(len(self.outcomes) + 1, datetime.now(UTC))
         folder.write_experiment(experiment.model_copy(update={
             "command": "run", "load": experiment.load.model_copy(update={"rate": request.rate_per_s}),
             "search": SearchSettings(),  # without the search's settings, the trial's file is one that `run` can repeat
@@ -177,32 +181,20 @@ class Sustain(AbstractContextManager["Sustain"]):
         If the queue cannot be emptied, the trial will show it. If the engine fell far behind, no trial follows, and the
         result is what the engine drained.
         """
-        record = warm_up(conductor, rate_per_s)
-        cold = cold_s(conductor, record)
-        if cold and self._drain(conductor, cold):
-            return None
-        drained_per_s = drained_where_far_behind(conductor, record, rate_per_s)
+        drained_per_s = drained_where_far_behind(conductor, warm_up(conductor, rate_per_s), rate_per_s)
         if drained_per_s is None:
             self._drain(conductor)
         return drained_per_s
 
-    def _drain(self, conductor: TrialConductor, timeout_s: float | None = None) -> bool:
+    def _drain(self, conductor: TrialConductor) -> bool:
         """Whether another trial may follow. Gives up a test bed that cannot be emptied or whose driver failed.
 
         Called only if a trial follows on it. Otherwise the user would wait for nothing.
         """
         with suppress(DriverError):
             if conductor.testbed.engine_status().alive:
-                return conductor.drain(timeout_s or DRAIN_TIMEOUT_S + DRAIN_INTERVALS * self.resolved.interval_s)
+                return conductor.drain(DRAIN_TIMEOUT_S + DRAIN_INTERVALS * self.resolved.interval_s)
         return False
-
-    def _drains_faster_than_it_starts(self, conductor: TrialConductor) -> bool:
-        """Whether draining the last trial's backlog takes less time than starting and warming a new engine."""
-        if conductor.last_log is None or not self._drained_per_s:
-            return True
-        left = conductor.last_log.running.offered_events - conductor.last_log.running.taken_events()
-        warmup_s = self.resolved.warmup_s(True, self.resolved.experiment.load.duration)
-        return left / self._drained_per_s <= self._start_s + warmup_s
 
 
 def sustain(experiment: Experiment, view: SearchObserver, on_result: OnResult = ignore) -> Result:
@@ -212,20 +204,23 @@ def sustain(experiment: Experiment, view: SearchObserver, on_result: OnResult = 
         InputError, MachineError: before anything was started.
         EngineError, DriverError: an engine or the driver did not start; the folder has the findings so far.
     """
-    experiment, folder = saved_search.resumed(experiment)
-    with ExitStack() as lock:
-        if folder is not None:
-            lock.enter_context(exclusive(folder.path, "search.resume", "a search"))
-        resolved = check(experiment, new_folder=folder is None)
-        if folder is not None:
-            saved_search.require_same_job(resolved, folder)
-        require_machine(resolved)
-        if folder is None:
-            folder = create_folder(resolved)
-            lock.enter_context(exclusive(folder.path, "search.resume", "a search"))
+    resolved, folder = _checked(experiment)
+    require_machine(resolved)
+    folder = folder or create_folder(resolved)
+    with exclusive(folder.path, "search.resume", "a search"):
         result = _search(resolved, folder, view, on_result)
         on_result(folder, describe(resolved.flow))
         return result
+
+
+def _checked(experiment: Experiment) -> tuple[ResolvedExperiment, RunFolder | None]:
+    """The search ready to start, and the folder of the one to continue, unless its user job's files changed since."""
+    experiment, folder = resumed(experiment)
+    resolved = check(experiment, new_folder=folder is None)
+    if folder is not None:
+        way_out = "restore the file, or start a new search without --resume"
+        refuse(list(changed_files(resolved.workload, folder.read_result().job_files, way_out)))
+    return resolved, folder
 
 
 def plan_search(experiment: Experiment) -> TrialPlan:
@@ -234,10 +229,7 @@ def plan_search(experiment: Experiment) -> TrialPlan:
     Raises:
         InputError: with the problems for which the search would be refused.
     """
-    experiment, folder = saved_search.resumed(experiment)
-    resolved = check(experiment, new_folder=folder is None)
-    if folder is not None:
-        saved_search.require_same_job(resolved, folder)
+    resolved, _ = _checked(experiment)
     search, load = resolved.experiment.search, resolved.experiment.load
     ceiling = ceiling_of(resolved, search.start_rate or load.rate)
     longest_s = trial_s(resolved, fresh=True) + start_s(resolved) + spare_s(load.duration)
@@ -259,22 +251,31 @@ def typical_s(resolved: ResolvedExperiment) -> float:
 
 def _search(resolved: ResolvedExperiment, folder: RunFolder, view: SearchObserver, on_result: OnResult) -> Result:
     """Runs the search in its folder, from what the folder already has."""
-    experiment, outcomes, started = resolved.experiment, saved_search.recorded(folder), time.monotonic()
+    experiment, outcomes, started = resolved.experiment, recorded(folder), time.monotonic()
     try:
-        rate_per_s = experiment.search.start_rate or experiment.load.rate
-        ceiling = saved_search.stored_ceiling(folder, lambda: ceiling_of(resolved, rate_per_s))
+        ceiling = stored_ceiling(
+            folder, lambda: ceiling_of(resolved, experiment.search.start_rate or experiment.load.rate)
+        )
     except KeyboardInterrupt:
         return interrupted_result(folder, f"to go on: {resume_command('sustain', folder.path)}")
     view.header(header(resolved, ceiling))
     with (
         exported(experiment, snapshots(view.trial_progress)) as observe,
-        Sustain(resolved, folder, view, ceiling, on_result, observe) as work,
+        Sustain(resolved, folder, view, ceiling, on_result, observe, outcomes) as work,
     ):
-        machine = replay(work.settings(), outcomes)
-        work.skip(outcomes)
+        machine = Search(work.settings(), outcomes)
         for trial in machine.result().trials:
             view.trial(trial)
-        ended_by = _run_search(machine, work, view)
+        ended_by: EndedBy = None
+        try:
+            while machine.request is not None:
+                machine.tell(work.trial(machine.request))
+                view.trial(machine.result().trials[-1])
+        except KeyboardInterrupt as stop:
+            ended_by = stop
+        except StreamgaugeError as failure:
+            machine.end(Remark(SearchEnd.FAILED, {"reason": str(failure).splitlines()[0]}))
+            ended_by = failure
         seconds = sum(outcome.seconds for outcome in outcomes) + time.monotonic() - started
         result = result_of(folder, experiment, machine.result(), seconds, ended_by)
     folder.write_result(result)
@@ -284,21 +285,54 @@ def _search(resolved: ResolvedExperiment, folder: RunFolder, view: SearchObserve
     return result
 
 
-def _run_search(machine: Search, work: Sustain, view: SearchObserver) -> EndedBy:
-    """Runs trials to the end of the search, or until something ends it early."""
-    try:
-        while machine.request is not None:
-            outcome = work.trial(machine.request)
-            if outcome.verdict == "interrupted":
-                raise KeyboardInterrupt
-            machine.tell(outcome)
-            view.trial(machine.result().trials[-1])
-    except KeyboardInterrupt as stop:
-        return stop
-    except StreamgaugeError as failure:
-        machine.end(Remark(SearchEnd.FAILED, {"reason": str(failure).splitlines()[0]}))
-        return failure
-    return None
+def stored_ceiling(folder: RunFolder, measure: Callable[[], float]) -> float:
+    """The generators' ceiling of a search, measured once and stored, since a resumed search needs the same rates."""
+    path = folder.path / CEILING
+    with suppress(FileNotFoundError, ValueError, TypeError):  # missing, empty, broken, or not a number
+        return float(json.loads(path.read_text()))
+    ceiling = measure()
+    write_text(path, json.dumps(ceiling), OUT)
+    return ceiling
+
+
+def recorded(folder: RunFolder) -> list[TrialOutcome]:
+    """The outcomes that a search left in its folder, as far as they can be read."""
+    outcomes = []
+    with suppress(FileNotFoundError, json.JSONDecodeError, TypeError):
+        for line in (folder.path / MEMO).read_text().splitlines():
+            outcomes.append(TrialOutcome(**json.loads(line)))
+    return outcomes
+
+
+def record(folder: RunFolder, outcomes: Iterable[TrialOutcome]) -> None:
+    """Stores the outcomes of a search, one a line."""
+    lines = (json.dumps(asdict(outcome)) + "\n" for outcome in outcomes)
+    write_text(folder.path / MEMO, "".join(lines), OUT)
+
+
+def resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
+    """The experiment, and the folder of the search to continue."""
+    experiment = with_absolute_paths(experiment)
+    if experiment.search.resume is None:
+        return experiment, None
+    folder = RunFolder(Path(experiment.search.resume))
+    file = folder.path / "experiment.toml"
+    rule, way_out = "must be the folder of a search", "the run folder of a sustain"
+    require(file.is_file(), "search.resume", rule, str(folder.path), way_out)
+    previous = read_experiment(file)
+    require(previous.command == "sustain", "search.resume", rule, str(folder.path), way_out)
+    given = experiment.model_dump(mode="json")
+    name = experiment.workload
+    refuse([
+        *broken(Rule(name == previous.workload, "workload", _SEARCH_SETTINGS, name, "leave WORKLOAD out")),
+        *reproduce.contradictions(given, previous.model_dump(mode="json"), _SEARCH_SETTINGS, _FREE),
+    ])  # fmt: skip
+    made, search = len(recorded(folder)), previous.search
+    if any(setting.name == "search.trials_max" for setting in reproduce.settings(given)):
+        search = search.model_copy(update={"trials_max": experiment.search.trials_max})
+    rule = f"must be at least {made}, the number of trials that this search has made"
+    require(search.trials_max >= made, "search.trials_max", rule, search.trials_max, str(made + 4))
+    return previous.model_copy(update={"prometheus": experiment.prometheus, "search": search}), folder
 
 
 def header(resolved: ResolvedExperiment, ceiling_per_s: float) -> str:

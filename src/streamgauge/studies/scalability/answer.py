@@ -5,26 +5,15 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-import numpy as np
-
 from streamgauge.core.formatting import format_value
-from streamgauge.results.scalability import Capacity, Fit, FittedPoint, ScaleCell, ScaleResult
+from streamgauge.results.scalability import ScaleCell, ScaleResult
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.scalability import monotone_search as search
 from streamgauge.studies.scalability.monotone_search import DECIDED, Grid, Outcomes, Point
-from streamgauge.studies.scalability.scaling_laws import MeasuredCapacity, ScalingLaw, fit_line, fit_universal_law
+from streamgauge.studies.scalability.scaling_laws import fit_line, fit_universal_law
 
 INVALID_MAX = 2
 """Invalid trials of a cell, after which it stays undecided."""
-CURVE_POINTS = 33
-PEAK_MAX = 10.0
-"""A peak further beyond the greatest level, as a multiple of it, is out of sight."""
-NO_RESIDUALS = (
-    "with as many levels as parameters it fits any capacities, so the intervals hold only their brackets, and nothing "
-    "of how well the law fits; measure one more level"
-)
-EXTRAPOLATED = 2.0
-"""How far a fitted curve goes, as a multiple of the greatest level."""
 
 
 def outcomes_of(result: ScaleResult) -> dict[Point, VerdictValue]:
@@ -56,17 +45,14 @@ def next_point(result: ScaleResult, grid: Grid) -> Point | None:
 def without_undecided(result: ScaleResult) -> tuple[ScaleCell, ...]:
     """The trials without those that decided nothing or gave wrong answers: a resumed study makes them again.
 
-    If as many repetitions held as failed, they decided nothing together, and all of them are made again.
+    If all repetitions of a cell together decided nothing, all of them are made again.
     """
     outcomes = outcomes_of(result)
-    kept = [
+    return tuple(
         cell
-        for point, cells in _by_point(result).items()
-        for cell in cells
-        if (outcomes.get(point) in DECIDED or (cell.outcome in DECIDED and not _is_tie(outcomes.get(point), cells)))
-        and not cell.wrong_answers
-    ]
-    return tuple(sorted(kept, key=lambda cell: cell.number))
+        for cell in result.cells
+        if cell.outcome in DECIDED and outcomes.get(point_of(result, cell)) != "undecided" and not cell.wrong_answers
+    )
 
 
 def has_wrong_answers(result: ScaleResult) -> bool:
@@ -74,19 +60,20 @@ def has_wrong_answers(result: ScaleResult) -> bool:
 
 
 def answered(result: ScaleResult, grid: Grid) -> ScaleResult:
-    """The result with everything that follows from its trials."""
+    """The result with everything that follows from its trials. Laws are of loads that get harder as they grow."""
     grid, outcomes = with_shares(grid, result), outcomes_of(result)
-    update: dict[str, Any] = {"contradictions": tuple(_contradictions(result, outcomes))}
-    finished = search.next_point(grid, outcomes) is None and not has_wrong_answers(result)
+    finished = next_point(result, grid) is None and not has_wrong_answers(result)
+    update: dict[str, Any] = {
+        "contradictions": tuple(_contradictions(result, outcomes)),
+        "finished": finished,
+        "decided": finished and "undecided" not in outcomes.values(),
+    }
     if finished:
-        capacities = search.capacities(grid, outcomes)
-        update |= {
-            "capacities": capacities,
-            "demands": search.demands(grid, outcomes),
-            "fits": _fits(result, capacities),
-        }
-    decided = finished and "undecided" not in outcomes.values()
-    return result.model_copy(update={**update, "finished": finished, "decided": decided})
+        capacities, levels = search.capacities(grid, outcomes), result.resources
+        update |= {"capacities": capacities, "demands": search.demands(grid, outcomes)}
+        if result.loads[0] <= result.loads[-1]:
+            update["fits"] = fit_line(capacities, levels), fit_universal_law(capacities, levels)
+    return result.model_copy(update=update)
 
 
 def _by_point(result: ScaleResult) -> Mapping[Point, list[ScaleCell]]:
@@ -111,11 +98,6 @@ def _outcome(cells: Sequence[ScaleCell], repeat: int) -> VerdictValue | None:
     return None if is_open else outcome
 
 
-def _is_tie(outcome: VerdictValue | None, cells: Sequence[ScaleCell]) -> bool:
-    """Whether a cell is undecided although each of its trials decided."""
-    return outcome == "undecided" and all(cell.outcome in DECIDED for cell in cells)
-
-
 def _contradictions(result: ScaleResult, outcomes: Outcomes) -> list[str]:
     def words(point: Point) -> str:
         return f"{format_value(result.loads[point.load])} with {result.resources[point.resources]}"
@@ -123,31 +105,3 @@ def _contradictions(result: ScaleResult, outcomes: Outcomes) -> list[str]:
     return [
         f"{words(held)} was sustained, and {words(failed)} was not" for held, failed in search.contradictions(outcomes)
     ]
-
-
-def _fits(result: ScaleResult, capacities: Sequence[Capacity]) -> tuple[Fit, ...]:
-    """Both laws, where a harder load is a larger number."""
-    if result.loads[0] > result.loads[-1]:
-        return ()
-    brackets = [
-        MeasuredCapacity(float(one.resources), one.load, one.refused)
-        for one in capacities
-        if one.load is not None and one.refused is not None and one.decided
-    ]
-    fitted = {"linear": fit_line(brackets), "universal": fit_universal_law(brackets)}
-    return tuple(_fit(name, law, result.resources) for name, law in fitted.items())
-
-
-def _fit(name: str, law: ScalingLaw | str, resources: Sequence[int]) -> Fit:
-    if isinstance(law, str):
-        return Fit(law=name, reason=law)
-    where = np.geomspace(resources[0], EXTRAPOLATED * resources[-1], CURVE_POINTS).tolist()
-    peak = law.peak if law.peak is not None and law.peak.value <= PEAK_MAX * resources[-1] else None
-    return Fit(
-        law=name,
-        parameters=law.parameters,
-        r_squared=law.r_squared,
-        note="" if law.has_residuals else NO_RESIDUALS,
-        peak=peak,
-        curve=tuple(FittedPoint(resources=n, **dict(law.at(n))) for n in where),
-    )

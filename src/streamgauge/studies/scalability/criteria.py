@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.arrays import Floats
 from streamgauge.results.codes import LagGrowth, WarningCode
-from streamgauge.results.matrix import CellFigures
+from streamgauge.results.scalability import ScaleCell
 from streamgauge.results.text.search import growth_sentence
 from streamgauge.results.verdict import Remark, Verdict, VerdictValue
 from streamgauge.stats.bootstrap import student
@@ -96,9 +96,8 @@ def _inflation(rest: Sequence[Floats]) -> float:
     total = sum(float(each @ each) for each in rest)
     if not total:
         return 1.0
-    correlation = sum(float(each[1:] @ each[:-1]) for each in rest) / total
-    # Taken about means of the same few values, a correlation comes out too low by about this.
-    correlation += 1 / min(map(len, rest))
+    # Taken about means of the same few values, a correlation comes out too low by about the last term.
+    correlation = sum(float(each[1:] @ each[:-1]) for each in rest) / total + 1 / min(map(len, rest))
     correlation = min(max(correlation, 0.0), _CORRELATION_MAX)
     return (1 + correlation) / (1 - correlation)
 
@@ -110,51 +109,34 @@ _REGARDLESS = ("connected", "answers")
 """Checks of a run that count under every criterion."""
 
 
-class Judged(NamedTuple):
-    """How a trial ended by a criterion; `sentence`: why, in words.
-
-    `wrong_answers`: the faults in the answers of a trial that otherwise kept up; else empty. `decided_by`: the checks
-    of the run that decided; empty if another criterion did.
-    """
-
-    outcome: VerdictValue
-    sentence: str
-    lag_growth: float | None = None
-    wrong_answers: str = ""
-    decided_by: str = ""
-
-
-def judge(criterion: str, figures: CellFigures, run: Path, span_s: float, interval_s: float) -> Judged:
-    """The outcome of a trial with these figures, from its run folder. The span is that of the plan."""
-    verdict = figures.verdict or "invalid"
-    judged = Judged(verdict, figures.sentence, decided_by=figures.decided_by)
-    if criterion == EHRENSTEIN and verdict not in ("invalid", "interrupted"):
+def judge(cell: ScaleCell, criterion: str, run: Path, span_s: float, interval_s: float) -> ScaleCell:
+    """The trial with its outcome by a criterion, from its run folder. The span is that of the plan."""
+    if criterion == EHRENSTEIN and cell.outcome not in ("invalid", "interrupted"):
         folder = RunFolder.open(run)
         result = folder.read_result()
         growth: Growth | Remark = Remark(LagGrowth.LAG_UNKNOWN)
         if not result.warning(WarningCode.LAG_UNKNOWN):
             growth = lag_growth(folder.read_series(), span_s, end_s(interval_s))
-        judged = _by_growth(result.verdict, growth)
-    if verdict == "not_sustained" and figures.faults:
-        return judged._replace(wrong_answers=wrong_answers(RunFolder.open(run).read_result()))
-    return judged
+        outcome, sentence = _by_growth(result.verdict, growth)
+        cell = cell.model_copy(update={
+            "outcome": outcome, "sentence": sentence, "decided_by": "",
+            "lag_growth": growth.records if isinstance(growth, Growth) else None,
+        })  # fmt: skip
+    if cell.verdict == "not_sustained" and cell.faults:
+        return cell.model_copy(update={"wrong_answers": wrong_answers(RunFolder.open(run).read_result())})
+    return cell
 
 
-def _by_growth(verdict: Verdict, growth: Growth | Remark) -> Judged:
-    """`growth`: the reason, if it is unknown. The verdict of the run may then still show that it was not sustained."""
-    records = growth.records if isinstance(growth, Growth) else None
+def _by_growth(verdict: Verdict, growth: Growth | Remark) -> tuple[VerdictValue, str]:
+    """(outcome, why). `growth`: the reason, if it is unknown. The run may still show that it was not sustained."""
     for check in verdict.checks:
         if check.name in _REGARDLESS and check.state != "ok":
-            outcome: VerdictValue = "not_sustained" if check.state == "failed" else "undecided"
-            return Judged(outcome, check.sentence, records)
+            return "not_sustained" if check.state == "failed" else "undecided", check.sentence
     if not isinstance(growth, Growth):
-        return Judged(
-            "not_sustained" if verdict.value == "not_sustained" else "undecided",
-            f"{growth_sentence(growth)}; the run: {verdict.sentence}",
-        )
-    outcome = "sustained" if growth.high < LAG_GROWTH_MAX else "not_sustained"
-    if growth.low < LAG_GROWTH_MAX <= growth.high:
-        outcome = "undecided"
+        outcome: VerdictValue = "not_sustained" if verdict.value == "not_sustained" else "undecided"
+        return outcome, f"{growth_sentence(growth)}; the run: {verdict.sentence}"
     facts = {**growth._asdict(), "half": (growth.high - growth.low) / 2, "limit": LAG_GROWTH_MAX}
-    code = LagGrowth.UNDECIDED if outcome == "undecided" else LagGrowth.MEASURED
-    return Judged(outcome, growth_sentence(Remark(code, facts)), growth.records)
+    if growth.low < LAG_GROWTH_MAX <= growth.high:
+        return "undecided", growth_sentence(Remark(LagGrowth.UNDECIDED, facts))
+    outcome = "sustained" if growth.high < LAG_GROWTH_MAX else "not_sustained"
+    return outcome, growth_sentence(Remark(LagGrowth.MEASURED, facts))

@@ -43,22 +43,20 @@ class Point(NamedTuple):
 
 
 Outcomes = Mapping[Point, VerdictValue]
-Shares = Mapping[Point, float]
-"""The share of the time that an engine's batches needed in a trial, where it is known."""
 
 
 @dataclass(frozen=True)
 class Grid:
     """The loads in ascending difficulty, and the levels of resources in ascending order.
 
-    `rates`: events per second of each load. `shares`: the busy shares seen so far. `near_limit` and `full` tell what
-    they mean: a share of `full` is near the engine's limit.
+    `rates`: events per second of each load. `shares`: of the time that batches needed in a trial, where it is known.
+    `near_limit` and `full` tell what they mean: a share of `full` is near the engine's limit.
     """
 
     loads: tuple[float, ...]
     resources: tuple[float, ...]
     rates: tuple[float, ...] = ()
-    shares: Shares = field(default_factory=dict)
+    shares: Mapping[Point, float] = field(default_factory=dict)
     near_limit: NearLimit = UNMEASURED
     full: float = UNMEASURED.full
 

@@ -10,7 +10,6 @@
 A study that is killed keeps every trial that ended; `--resume` goes on, and repeats trials that decided nothing."""
 
 import csv
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -45,8 +44,6 @@ from streamgauge.trial.trial_result import TrialResult
 from streamgauge.user_workloads.lookup import with_absolute_paths
 from streamgauge.verdict.collect_evidence import busy_share
 
-RESUME, STUDY = "search.resume", "a study"
-TABLES = "trials"
 COLUMNS = ("number", "resources", "load", "repetition", "outcome", "lag_growth")
 """Columns of the tables before those of `CellFigures`."""
 
@@ -77,20 +74,13 @@ def scale(
     Raises:
         InputError, MachineError: before anything was started; MachineError also later, for example for a full disk.
     """
-    resume, experiment = experiment.search.resume, requested(experiment)
-    with ExitStack() as alone:
-        if resume is not None:
-            alone.enter_context(exclusive(Path(resume), RESUME, STUDY))
-        study = study_of(experiment)
-        require_machine(*(one.resolved for one in study.checked))
-        if resume is None:
-            result = _begin(study)
-            alone.enter_context(exclusive(Path(result.folder), RESUME, STUDY))
-        else:
-            stored = reopen(Path(resume), SCALE, ScaleResult)
-            require_same_files(study.checked, stored.job_files, resume)
-            result = stored.model_copy(update={"cells": without_undecided(stored)})
-        result = _store(study, result, on_study)
+    resume, study = experiment.search.resume, study_of(requested(experiment))
+    require_machine(*(one.resolved for one in study.checked))
+    folder = _new_folder(study.experiment) if resume is None else Path(resume)
+    with exclusive(folder, "search.resume", "a study"):
+        result = _begin(study, folder) if resume is None else reopen(folder, SCALE, ScaleResult)
+        require_same_files(study.checked, result.job_files, str(folder))
+        result = _store(study, result.model_copy(update={"cells": without_undecided(result)}), on_study)
         observer.begin(result, study.plan())
         while (point := next_point(result, study.grid)) is not None:
             cell = _run(study, result, point, observer.progress, on_result)
@@ -129,20 +119,24 @@ def requested(experiment: Experiment) -> Experiment:
     # A command line always has the defaults of the section, which a stored study may differ from.
     defaults = Scale().model_dump(mode="json")
     given["scale"] = {name: value for name, value in (given["scale"] or {}).items() if value != defaults[name]}
-    name = experiment.workload
+    is_same = experiment.workload in ("", stored.workload)
     refuse([
-        *broken(Rule(name in ("", stored.workload), "workload", rule, name, "leave WORKLOAD out")),
+        *broken(Rule(is_same, "workload", rule, experiment.workload, "leave WORKLOAD out")),
         *reproduce.contradictions(given, stored.model_dump(mode="json"), rule, ("out", "search.resume")),
     ])  # fmt: skip
     return stored
 
 
-def _begin(study: Study) -> ScaleResult:
-    """A new folder with the experiment, and the result without a trial."""
-    experiment, now = study.experiment, datetime.now(UTC)
-    folder = new_folder(experiment.out or "runs", experiment.workload, "scale", now)
+def _new_folder(experiment: Experiment) -> Path:
+    """A new folder with the experiment."""
+    folder = new_folder(experiment.out or "runs", experiment.workload, "scale", datetime.now(UTC))
     write_text(folder / "experiment.toml", to_toml(experiment), OUT)
-    plan = study.plan()
+    return folder
+
+
+def _begin(study: Study, folder: Path) -> ScaleResult:
+    """The result without a trial."""
+    experiment, plan = study.experiment, study.plan()
     # Loads in events per second, or keys with one of them each: the paper's own unit.
     same_axes = plan.rates == plan.loads and study.resources.setting == PARALLELISM
     return ScaleResult(
@@ -151,7 +145,7 @@ def _begin(study: Study) -> ScaleResult:
         parameters=study.parameters(), options=experiment.options, metric=study.loads.metric,
         criterion=study.scale.criterion, repeat=study.scale.repeat,
         environment=environment(), job_files=dict(study.resolved.workload.files),
-        start_time=now.isoformat(timespec="seconds"), folder=str(folder), notes=tuple(study.notes()),
+        start_time=datetime.now(UTC).isoformat(timespec="seconds"), folder=str(folder), notes=tuple(study.notes()),
         published=ehrenstein() if same_axes and experiment.workload == MEASURED_TOPOLOGY else (),
     )  # fmt: skip
 
@@ -167,15 +161,15 @@ def _run(study: Study, result: ScaleResult, point: Point, show: Show, on_result:
     trials: list[TrialResult] = []
     observers = Observers(partial(show_one_of_several, show, which), on_result, on_judged=trials.append)
     figures = perform_within(folder, number, experiment, observers)
-    run, resolved = folder / figures.folder, study.checked[point.load].resolved
-    judged = judge(study.scale.criterion, figures, run, experiment.load.duration, study.resolved.interval_s)
-    figures = figures.model_copy(update={"sentence": judged.sentence, "decided_by": judged.decided_by})
-    return ScaleCell(
+    resolved = study.checked[point.load].resolved
+    cell = ScaleCell(
         **dict(figures), number=number, resources=resources, load=load,
         repetition=1 + sum((cell.load, cell.resources) == (load, resources) for cell in result.cells),
-        outcome=judged.outcome, lag_growth=judged.lag_growth, wrong_answers=judged.wrong_answers,
+        outcome=figures.verdict or "invalid",
         busy_share=next((busy_share(resolved, trial.record) for trial in trials), None),
     )  # fmt: skip
+    run = folder / figures.folder
+    return judge(cell, study.scale.criterion, run, experiment.load.duration, study.resolved.interval_s)
 
 
 def _store(study: Study, result: ScaleResult, on_study: OnStudy) -> ScaleResult:
@@ -183,7 +177,7 @@ def _store(study: Study, result: ScaleResult, on_study: OnStudy) -> ScaleResult:
     result = answered(result, study.grid)
     folder = Path(result.folder)
     columns = {name: [getattr(cell, name) for cell in result.cells] for name in COLUMNS}
-    write_tables(folder, TABLES, rows_table(columns, result.cells))
+    write_tables(folder, "trials", rows_table(columns, result.cells))
     write_study(folder, SCALE, result)
     on_study(result)
     return result
@@ -196,8 +190,5 @@ FIGURE_5 = Path(__file__).parent / "data" / "ehrenstein_fig5.csv"
 
 def ehrenstein() -> tuple[PublishedCapacity, ...]:
     """The points of figure 5."""
-    with FIGURE_5.open(newline="") as file:
-        rows = csv.DictReader(line for line in file if not line.startswith("#"))
-        return tuple(
-            PublishedCapacity(resources=int(row["instances"]), per_s=float(row["messages_per_s"])) for row in rows
-        )
+    rows = csv.DictReader(line for line in FIGURE_5.read_text().splitlines() if not line.startswith("#"))
+    return tuple(PublishedCapacity(resources=int(row["instances"]), per_s=float(row["messages_per_s"])) for row in rows)

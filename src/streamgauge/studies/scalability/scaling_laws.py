@@ -10,119 +10,97 @@ held and the next one that did not. With as many capacities as parameters no res
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import least_squares
 
 from streamgauge.core.arrays import Floats
-from streamgauge.results.scalability import Figure
+from streamgauge.results.scalability import Capacity, Figure, Fit, FittedPoint
 
 REPLICATES = 400
 CONFIDENCE = 0.95
 ROUNDING = 1e-9
 """A parameter below this share of the capacities is 0: the rest is rounding, which differs between processors."""
 _COHERENCY_MAX = 10.0
+CURVE_POINTS = 33
+EXTRAPOLATED = 2.0
+"""How far a fitted curve goes, as a multiple of the greatest level."""
+PEAK_MAX = 10.0
+"""A peak further beyond the greatest level, as a multiple of it, is out of sight."""
+NO_RESIDUALS = (
+    "with as many levels as parameters it fits any capacities, so the intervals hold only their brackets, and nothing "
+    "of how well the law fits; measure one more level"
+)
 
 
-@dataclass(frozen=True)
-class MeasuredCapacity:
-    """A measured capacity: `low` held and `high` did not. Repetitions are brackets of the same resources."""
-
-    resources: float
-    low: float
-    high: float
-
-    @property
-    def middle(self) -> float:
-        return math.sqrt(self.low * self.high)
+def fit_line(capacities: Sequence[Capacity], levels: Sequence[int]) -> Fit:
+    """capacity = intercept + slope * resources. `levels`: those of the study, also of capacities that are unknown."""
+    return _fit("linear", ("intercept", "slope"), capacities, levels, _line, _solve_line)
 
 
-@dataclass(frozen=True)
-class ScalingLaw:
-    """A fitted law: its parameters by name, and one set of parameters for each replicate.
-
-    `has_residuals`: whether it had more capacities than parameters. Else it goes through all of them, and intervals
-    hold only the brackets of the capacities.
-    """
-
-    parameters: dict[str, Figure]
-    r_squared: float | None
-    has_residuals: bool
-    _values: Floats
-    _replicates: Floats
-    _law: Callable[[Floats, Floats], Floats]
-
-    def at(self, resources: float) -> Figure:
-        """The capacity that the law expects. Beyond the measured levels the interval is all that is known."""
-        where = np.array([float(resources)])
-        return _estimate(
-            float(self._law(self._values, where)[0]),
-            np.array([self._law(values, where)[0] for values in self._replicates]),
-        )
-
-    @property
-    def peak(self) -> Figure | None:
-        """The resources beyond which capacity falls, by the Universal Scalability Law; None if it never falls."""
-        if "coherency" not in self.parameters or not self.parameters["coherency"].value > 0:
-            return None
-        return _estimate(_peak(self._values), np.array([_peak(values) for values in self._replicates]))
-
-
-def fit_line(brackets: Sequence[MeasuredCapacity]) -> ScalingLaw | str:
-    """capacity = intercept + slope * resources; or why it cannot be fitted."""
-    return _fit(("intercept", "slope"), brackets, _line, _solve_line, multiplicative=False)
-
-
-def fit_universal_law(brackets: Sequence[MeasuredCapacity]) -> ScalingLaw | str:
-    """The Universal Scalability Law; or why it cannot be fitted."""
-    return _fit(("rate", "contention", "coherency"), brackets, _universal, _solve_universal, multiplicative=True)
+def fit_universal_law(capacities: Sequence[Capacity], levels: Sequence[int]) -> Fit:
+    """The Universal Scalability Law, with the resources beyond which capacity falls."""
+    names = ("rate", "contention", "coherency")
+    return _fit("universal", names, capacities, levels, _universal, _solve_universal, (np.log, np.exp), _peak)
 
 
 def _fit(
-    names: Sequence[str],
-    brackets: Sequence[MeasuredCapacity],
+    name: str,
+    parameters: Sequence[str],
+    capacities: Sequence[Capacity],
+    levels: Sequence[int],
     law: Callable[[Floats, Floats], Floats],
     solve: Callable[[Floats, Floats], Floats],
-    multiplicative: bool,
-) -> ScalingLaw | str:
-    levels = {bracket.resources for bracket in brackets}
-    if len(levels) < len(names):
-        return f"needs at least {len(names)} levels whose capacity a load exceeded, and has {len(levels)}"
-    if any(not 0 < bracket.low <= bracket.high < math.inf for bracket in brackets):
-        return "needs capacities above zero that a load exceeded"
-    forward, backward = (np.log, np.exp) if multiplicative else (np.asarray, np.asarray)
-    x = np.array([float(bracket.resources) for bracket in brackets])
-    y = np.array([bracket.middle for bracket in brackets])
+    scale: tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]] = (np.asarray, np.asarray),
+    peak_of: Callable[[Floats], float] | None = None,
+) -> Fit:
+    """The fitted law, or why it cannot be fitted. `scale`: to what residuals belong, and back."""
+    ends = [
+        (one.resources, one.load, one.refused)
+        for one in capacities
+        if one.load is not None and one.refused is not None and one.decided
+    ]
+    if len(ends) < len(parameters):
+        reason = f"needs at least {len(parameters)} levels whose capacity a load exceeded, and has {len(ends)}"
+        return Fit(law=name, reason=reason)
+    forward, backward = scale
+    x, lows, highs = np.array(ends, float).T
+    y = np.sqrt(lows * highs)
     values = solve(x, y)
     residuals = forward(y) - forward(law(values, x))
-    spare = len(y) - len(names)
+    spare = len(y) - len(parameters)
     enlarged = residuals * math.sqrt(len(y) / spare) if spare else residuals
     draw = np.random.default_rng(1)
-    lows, highs = (np.array([getattr(bracket, end) for bracket in brackets]) for end in ("low", "high"))
     replicates = []
     for _ in range(REPLICATES):
         moved = forward(lows * (highs / lows) ** draw.random(len(y))) - forward(y)
         again = backward(forward(law(values, x)) + draw.choice(enlarged, len(y)) + moved)
         replicates.append(solve(x, np.maximum(again, 1e-12)))
-    drawn = np.array(replicates)
     total = float(np.sum((forward(y) - forward(y).mean()) ** 2))
-    return ScalingLaw(
-        parameters={one: _estimate(float(values[n]), drawn[:, n]) for n, one in enumerate(names)},
+    where = np.geomspace(levels[0], EXTRAPOLATED * levels[-1], CURVE_POINTS)
+    points = zip(where, law(values, where), np.array([law(each, where) for each in replicates]).T, strict=True)
+    peak = None
+    if peak_of is not None and peak_of(values) <= PEAK_MAX * levels[-1]:
+        peak = _figure(peak_of(values), np.array([peak_of(each) for each in replicates]))
+    return Fit(
+        law=name,
+        parameters={
+            one: _figure(value, drawn)
+            for one, value, drawn in zip(parameters, values, np.array(replicates).T, strict=True)
+        },
         r_squared=1 - float(np.sum(residuals**2)) / total if total else None,
-        has_residuals=spare > 0,
-        _values=values,
-        _replicates=drawn,
-        _law=law,
+        note="" if spare else NO_RESIDUALS,
+        peak=peak,
+        curve=tuple(FittedPoint(resources=n, **dict(_figure(value, drawn))) for n, value, drawn in points),
     )
 
 
-def _estimate(value: float, replicates: Floats) -> Figure:
+def _figure(value: float, replicates: Floats) -> Figure:
+    """A figure with its interval. Beyond the measured levels the interval is all that is known."""
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(replicates, (tail, 1 - tail))
-    return Figure(
-        value=value, low=min(float(low), value), high=max(float(high), value) if math.isfinite(high) else None
-    )
+    low, high = (float(end) for end in np.quantile(replicates, (tail, 1 - tail)))
+    value = float(value)
+    return Figure(value=value, low=min(low, value), high=max(high, value) if math.isfinite(high) else None)
 
 
 def _line(values: Floats, n: Floats) -> Floats:

@@ -13,6 +13,7 @@ from streamgauge.engines.spark.options import NEAR_LIMIT
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.studies.capacity import saturation_probe
+from streamgauge.studies.capacity.search import TrialOutcome, TrialRequest
 from streamgauge.transports.spi import Delivery
 
 START = 1_700_000_000 * US
@@ -66,11 +67,12 @@ class Stairs:
     def rates(self) -> list[float]:
         return [rate for rate, _ in self.steps]
 
-    def climb(self, most_per_s: float, to_the_end: bool = False) -> saturation_probe.SaturationResult:
+    def climb(self, most_per_s: float, to_the_end: bool = False) -> TrialOutcome:
         near_limit = SimpleNamespace(near_limit=NEAR_LIMIT)
         resolved = SimpleNamespace(interval_s=self.interval_s, engine=near_limit, unseen_s=self.unseen_s)
         conductor: Any = SimpleNamespace(resolved=resolved, drain=self.drain)
-        return saturation_probe.probe_saturation(conductor, most_per_s, to_the_end)
+        request = TrialRequest(most_per_s, "overload", fresh=True)
+        return saturation_probe.probe_saturation(conductor, request, to_the_end)
 
     def drain(self, timeout_s: float) -> None:
         self.drains += 1

@@ -9,16 +9,18 @@ from typing import Any
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.engines.spark.options import NEAR_LIMIT
 from streamgauge.engines.spi import CLUSTER_CORES
 from streamgauge.results.codes import Cause, NextStep, RateLimit, SearchEnd, WarningCode
-from streamgauge.results.run import ProcessUse, Verification
+from streamgauge.results.latency import Latencies, Latency
+from streamgauge.results.run import ProcessUse, Rates, Verification
 from streamgauge.results.search import SearchResult, TrialSummary
 from streamgauge.results.text.search import next_step
 from streamgauge.results.verdict import Remark, Verdict, VerdictValue
 from streamgauge.studies.capacity import outcome
-from streamgauge.studies.capacity.outcome import limit_of, trial_shown, warnings_of, with_interference, wrong_answers
-from streamgauge.studies.capacity.saved_search import recorded
-from streamgauge.studies.capacity.search import Search, Settings, replay
+from streamgauge.studies.capacity.outcome import limit_of, trial_shown, warnings_of, wrong_answers
+from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest
+from streamgauge.studies.capacity.sustain import recorded
 from tests.unit.studies.helpers_studies import FAILED_PER_S, HELD_PER_S, remember
 
 QUICK = Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True)
@@ -28,21 +30,21 @@ def test_a_search_that_went_on_shows_the_trial_that_held(study: RunFolder) -> No
     """From its folder, although this process has made no trial; never the figures of a rate that failed. One that
     found nothing shows its last trial, and none before the first.
     """
-    result = replay(QUICK, recorded(study)).result()
+    result = Search(QUICK, recorded(study)).result()
     shown: Any = trial_shown(study, result)
     assert result.sustained_per_s == HELD_PER_S
     assert [check.name for check in shown.verdict.checks] == [f"of {HELD_PER_S:g}"]
     assert limit_of(shown) is None
     settings = replace(QUICK, start_per_s=FAILED_PER_S)
     assert trial_shown(study, Search(settings).result()) is None
-    shown = trial_shown(study, replay(settings, recorded(study)[1:]).result())
+    shown = trial_shown(study, Search(settings, recorded(study)[1:]).result())
     assert [check.name for check in shown.verdict.checks] == [f"of {FAILED_PER_S:g}"]
 
 
 def test_a_trial_whose_folder_was_cleared_away_ends_no_search(study: RunFolder) -> None:
     """The one before that held at the rate is shown; where none is left, none is."""
     remember(study, 3, HELD_PER_S, "sustained")
-    result = replay(QUICK, recorded(study)[:2]).result()
+    result = Search(QUICK, recorded(study)[:2]).result()
     last = result.trials[0].model_copy(update={"folder": "t/03"})
     result = result.model_copy(update={"trials": (*result.trials, last)})
     shown: list[Any] = []
@@ -75,7 +77,7 @@ def test_a_search_that_wrong_answers_ended_says_where_to_look(study: RunFolder) 
     verdict = Verdict(value="not_sustained", decided_by=("answers",), sentence="")
     trial.write_result(trial.read_result().model_copy(update={"verdict": verdict, "verification": WRONG}))
     held, failed = recorded(study)
-    result = replay(QUICK, [held, replace(failed, wrong_answers="3 missing")]).result()
+    result = Search(QUICK, [held, replace(failed, wrong_answers="3 missing")]).result()
     assert (result.sustained_per_s, result.ended_by) == (None, SearchEnd.WRONG_ANSWERS)
     shown: Any = trial_shown(study, result)
     user_job = shown.model_copy(update={"job_files": {"job.py": "0" * 64}})
@@ -107,7 +109,7 @@ def limit(
 @pytest.mark.parametrize(("verdict", "above"), [("sustained", "held"), ("invalid", "invalid")])
 def test_invalid_trials_are_not_reported_as_held(study: RunFolder, verdict: VerdictValue, above: str) -> None:
     """Without an upper end: either every rate held, or nothing is known of the rates above."""
-    result = replay(QUICK, recorded(study)[:1]).result()
+    result = Search(QUICK, recorded(study)[:1]).result()
     higher = TrialSummary(
         number=2, purpose="bracket", offered_per_s=1.2 * HELD_PER_S, verdict=verdict, folder="trials/02"
     )
@@ -163,31 +165,21 @@ def test_the_limit_names_what_used_the_processors(
 def test_a_search_names_what_ran_beside_its_trials(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """The trial that is shown may have been quiet while the one that the upper end rests on was not. One warning."""
     monkeypatch.setattr(outcome, "machine_percent", lambda: 200.0)
-    busy = RunFolder.open(study.path / "trials" / "02")
-    busy.write_result(busy.read_result().model_copy(update={"others_cpu_percent": 80.0}))
-    result = replay(QUICK, recorded(study)).result()
-    shown = with_interference(study, result)
-    assert [trial.others_cpu_percent for trial in shown.trials] == [None, 80.0]
-    more = (shown.trials[1].model_copy(update={"number": number, "others_cpu_percent": 90.0}) for number in (3, 4))
-    shown = shown.model_copy(update={"trials": (*shown.trials, *more)})
-    (warning,) = warnings_of(shown)
+    shares = (None, 80.0, 90.0)
+    trials = [TrialSummary(number=n, purpose="", offered_per_s=1, verdict=None, others_cpu_percent=one)
+              for n, one in enumerate(shares, 1)]  # fmt: skip
+    (warning,) = warnings_of(searched_at(1000.0, trials=trials))
     assert (warning.code, warning.facts) == (
-        WarningCode.TRIAL_BACKGROUND_LOAD, {"trials": (2, 3, 4), "shares": (0.4, 0.45), "limit": 0.1},
+        WarningCode.TRIAL_BACKGROUND_LOAD, {"trials": (2, 3), "shares": (0.4, 0.45), "limit": 0.1},
     )  # fmt: skip
-    shutil.rmtree(busy.path)
-    assert with_interference(study, result).trials[1].others_cpu_percent is None
 
 
 @pytest.mark.parametrize(("slow_us", "warned"), [(1100.0, False), (1200.0, True)])
 def test_a_search_warns_if_the_machine_was_not_the_same(study: RunFolder, slow_us: float, warned: bool) -> None:
     """The same small work took longer in one trial: its rate is of another machine."""
-    for number, took_us in (("01", 1000.0), ("02", slow_us)):
-        trial = RunFolder.open(study.path / "trials" / number)
-        trial.write_result(trial.read_result().model_copy(update={"reference_work_us": took_us}))
-    result = with_interference(study, replay(QUICK, recorded(study)).result())
-    assert [trial.reference_work_us for trial in result.trials] == [1000.0, slow_us]
+    outcomes = [replace(one, reference_work_us=us) for one, us in zip(recorded(study), (1000.0, slow_us), strict=True)]
     differing = {"fast": 1, "fast_us": 1000.0, "slow": 2, "slow_us": 1200.0}
-    assert [one.facts for one in warnings_of(result) if one.code == WarningCode.MACHINE_CHANGED] == [differing] * warned
+    assert [one.facts for one in warnings_of(Search(QUICK, outcomes).result())] == [differing] * warned
 
 
 def searched_at(rate_per_s: float, number: int = 1, **changes: Any) -> SearchResult:
@@ -265,9 +257,91 @@ def test_no_end_of_a_search_lacks_its_advice() -> None:
     assert ends | {SearchEnd.INTERRUPTED} == set(SearchEnd)
 
 
-def test_the_command_that_goes_on_can_be_pasted() -> None:
-    """Also where the folder's name has a blank; the advice names that folder in whole."""
-    folder = RunFolder(Path("my runs/one"))
-    advice = outcome._verdict(searched_at(1000.0, ended_by=SearchEnd.FAILED, **WITH_LOW), None, None, folder).advice
-    assert "read the engine's log in my runs/one/engine and" in advice
-    assert advice.endswith("streamgauge sustain --resume 'my runs/one'")
+WITHOUT_BATCHES: Any = SimpleNamespace(engine=SimpleNamespace(has_batch_ids=False, near_limit=NEAR_LIMIT))
+"""An experiment whose engine's results belong to no batches, so its busy share is unknown."""
+
+
+def outcome_in(study: RunFolder, early_stop: str = "", verdict: Verdict | None = None, **changes: Any) -> TrialOutcome:
+    """The outcome of a trial, with the result of `study` but for its changes."""
+    changes |= {} if verdict is None else {"verdict": verdict}
+    record = SimpleNamespace(early_stop=early_stop, trial_log=SimpleNamespace(by_query=lambda: ()))
+    trial: Any = SimpleNamespace(result=study.read_result().model_copy(update=changes), record=record)
+    return outcome.outcome_of(WITHOUT_BATCHES, TrialRequest(HELD_PER_S, "bisect", fresh=False), trial, study)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "early_stop", "why"),
+    [
+        ("not_sustained", "the queue's bound was reached", "the queue's bound was reached"),
+        ("not_sustained", "", "the backlog grew"),
+        ("invalid", "the queue's bound was reached", "the backlog grew"),
+    ],
+)
+def test_why_a_trial_failed_is_what_ended_it(
+    study: RunFolder, verdict: VerdictValue, early_stop: str, why: str
+) -> None:
+    """Where it could only fail, that is reported; where the driver is to blame, the verdict's reason."""
+    assert outcome_in(study, early_stop, Verdict(value=verdict, sentence="the backlog grew")).why == why
+
+
+@pytest.mark.parametrize(
+    ("verdict", "ingested_per_s", "drained_per_s"),
+    [
+        ("not_sustained", 9e4, 9e4), ("undecided", 9e4, None), ("sustained", 9e4, None), ("invalid", 9e4, 9e4),
+        ("invalid", 9.8e4, None),
+    ],
+)  # fmt: skip
+def test_only_a_trial_that_fell_behind_shows_what_the_engine_drains(
+    study: RunFolder, verdict: VerdictValue, ingested_per_s: float, drained_per_s: float | None
+) -> None:
+    """What one that kept up has read is what it was offered: a search would take that for a limit.
+
+    An invalid one proves nothing, but what it drained is the best guess, unless the engine took the rate.
+    """
+    rates = Rates(offered_per_s=1e5, achieved_per_s=9e4, ingested_per_s=ingested_per_s, planned_per_s=1e5)
+    assert outcome_in(study, verdict=Verdict(value=verdict, sentence=""), rate=rates).drained_per_s == drained_per_s
+
+
+@pytest.mark.parametrize(
+    ("verdict", "cause", "isolation", "ingested_per_s", "share", "starved"),
+    [
+        ("invalid", Cause.SCHEDULE_DELAY, "shared", 1e5, NEAR_LIMIT.full, True),
+        ("invalid", Cause.PLAN_NOT_KEPT, "shared", 9e4, None, True),  # without a share, the backlog tells
+        ("invalid", Cause.DRIVER_STARVED, "shared", 9e4, 1.0, True),
+        ("invalid", Cause.DRIVER_STARVED, "shared", 9e4, NEAR_LIMIT.full - 0.01, False),
+        ("invalid", Cause.DRIVER_STARVED, "shared", 1e5, None, False),
+        ("invalid", Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD, "shared", 9e4, 1.0, False),
+        ("invalid", Cause.RECORDER_STALLED, "shared", 9e4, 1.0, False),
+        ("invalid", Cause.SCHEDULE_DELAY, "pinned", 9e4, 1.0, False),
+        ("undecided", Cause.SCHEDULE_DELAY, "shared", 9e4, 1.0, False),
+    ],
+)
+def test_an_engine_near_its_limit_starves_a_driver_on_its_cores(
+    study: RunFolder,
+    monkeypatch: pytest.MonkeyPatch,
+    verdict: VerdictValue,
+    cause: Cause,
+    isolation: str,
+    ingested_per_s: float,
+    share: float | None,
+    starved: bool,
+) -> None:
+    """Not if something else was to blame, or if its batches left time over."""
+    monkeypatch.setattr(outcome, "busy_share", lambda resolved, record: share)
+    rates = Rates(offered_per_s=1e5, achieved_per_s=9e4, ingested_per_s=ingested_per_s, planned_per_s=1e5)
+    changes: Any = {"verdict": Verdict(value=verdict, cause=cause, sentence=""), "rate": rates, "isolation": isolation}
+    for master, local in ((None, True), ("local[2]", True), ("spark://elsewhere:7077", False)):
+        shown = outcome_in(study, engine="spark", experiment={"master": master}, **changes)
+        assert (shown.starved, shown.busy_share) == (starved and local, share)
+
+
+def test_a_trial_of_updates_has_the_wait_of_every_event_too(study: RunFolder) -> None:
+    """Beside that of the newest event in each update; null where results are none."""
+    latency = Latencies(event_time_us=Latency(p50=8e5), until_counted_us=Latency(p50=2.8e6, p99=4.8e6))
+    shown = outcome_in(study, latency=latency)
+    assert (shown.event_time_p50_us, shown.until_counted_p50_us, shown.until_counted_p99_us) == (
+        8e5,
+        2.8e6,
+        4.8e6,
+    )
+    assert outcome_in(study).until_counted_p50_us is None

@@ -8,18 +8,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamgauge.engines.spark.options import NEAR_LIMIT
-from streamgauge.results import labels
 from streamgauge.results.codes import SearchEnd
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.constants import FAR_ABOVE
-from streamgauge.studies.capacity.search import Search, TrialOutcome, search
-from streamgauge.studies.capacity.search_state import State, TrialRequest, summary
+from streamgauge.studies.capacity.search import TrialOutcome
+from streamgauge.studies.capacity.search_state import State, TrialRequest
 from tests.unit.studies.capacity.helpers_search import (
     PLENTY,
     Sut,
     capacities,
     requested_after,
-    search_with_outcomes,
     searched,
 )
 
@@ -39,9 +37,9 @@ class Predicted(Sut):
         return dataclasses.replace(outcome, busy_share=share if self.busy else None)
 
 
-def with_starts(sut: Sut, first: int = 0) -> Sut:
-    """Outcomes name the start of the engine on which each ran; up to trial `first`+1 all ran on one."""
-    sut.fields = lambda *_: {"engine_start": max(1, sum(sut.fresh) - first)}
+def with_starts(sut: Sut) -> Sut:
+    """Outcomes name the start of the engine on which each ran."""
+    sut.fields = lambda *_: {"engine_start": sum(sut.fresh)}
     return sut
 
 
@@ -82,15 +80,6 @@ def test_a_predicted_limit_that_errs_changes_nothing(capacity: float, predicted:
     assert max(sut.rates[start : last + 1]) <= FAR_ABOVE * result.low
 
 
-def test_a_rate_that_held_after_a_failure_above_it_names_the_failure() -> None:
-    """The engine was offered a little more before."""
-    sut = with_starts(Predicted(1e6, 1.04))
-    result = searched(sut)
-    assert sut.purposes == ["overload", "bracket", "bracket", "at 90 %"]
-    assert "on an engine started after the overload trial, after a trial at 1.04 M" in result.sentence
-    assert "that did not hold and at 90 %" in result.sentence
-
-
 def test_an_answer_whose_ninety_percent_fail_is_tried_lower_on_the_same_engine() -> None:
     sut = with_starts(Predicted(1e6, 1.04, **{"at 90 %": ["not_sustained"]}))
     result = searched(sut)
@@ -120,27 +109,12 @@ def test_after_a_step_down_too_one_trial_confirms_nothing(verdict: VerdictValue,
     assert result.confirmed
 
 
-def test_an_engine_that_was_started_again_in_the_bisection_is_no_fresh_one() -> None:
-    """After a resume, for instance: it was started for no confirmation."""
-    table = [
-        summary(start, TrialRequest(rate, "bisect", False), TrialOutcome(rate, "sustained", engine_start=start))
-        for rate, start in ((8e5, 2), (9e5, 3))
-    ]
-    assert "started after the overload trial" in labels.confirmed(table, 9e5, table[0])
-
-
 def test_a_rate_that_differs_by_rounding_is_the_same_rate() -> None:
     """Else a result says that 1.47 M/s holds, and that 1.47 M/s does not."""
     state = State(PLENTY)
     state.trials.append((TrialRequest(1e6, "bisect", False), TrialOutcome(1e6, "sustained")))
     assert state.tried_before(1e6 * (1 + 1e-15)) == 1e6
     assert state.tried_before(1.0001e6) == 1.0001e6
-
-
-def test_a_rate_that_held_once_is_not_confirmed_when_trials_run_out() -> None:
-    sut = Predicted(1e6, 1.04)
-    assert not searched(sut, trials_max=3).confirmed
-    assert sut.purposes[-1] == "bracket"
 
 
 def test_a_rate_that_held_is_confirmed_even_if_the_next_one_is_invalid_twice() -> None:
@@ -158,36 +132,9 @@ def test_no_confirmation_follows_far_more() -> None:
     assert sut.rates[1] > FAR_ABOVE * sut.rates[refuted + 1]
 
 
-def test_a_bracket_on_the_engine_of_the_overload_trial_confirms_nothing() -> None:
-    """So it is in a search that an older version began."""
-    sut = with_starts(Predicted(1e6, 0.95), first=1)
-    result = searched(sut)
-    assert sut.fresh[sut.purposes.index("confirm")]
-    assert "confirmed on a fresh engine" in result.sentence
-
-
-def test_a_killed_search_goes_on_with_what_it_would_have_requested() -> None:
-    """From its outcomes, whose rates another machine may have rounded."""
-    sut = Predicted(1e6, 1.04)
-    whole, outcomes = search_with_outcomes(sut)
-    for cut in range(len(outcomes)):
-        rounded = [dataclasses.replace(one, rate_per_s=one.rate_per_s * (1 + 1e-12)) for one in outcomes[:cut]]
-        rest = Predicted(1e6, 1.04)
-        assert search(rest, PLENTY, recorded=rounded) == whole
-        assert rest.requests == sut.requests[cut:]
-
-
 @pytest.mark.parametrize("sut", [Predicted(1e6, 1.0), Sut(1.5e6)])
 def test_flows_with_unbounded_state_get_a_fresh_engine_each_time(sut: Sut) -> None:
     """No trial may begin with the state of another."""
     assert searched(sut, fresh_always=True).confirmed
     assert all(sut.fresh)
     assert ("confirm" in sut.purposes) is not isinstance(sut, Predicted)
-
-
-def test_the_table_says_what_the_search_believed() -> None:
-    """A driver that is starved where batches are full at any rate: the trial is shown as one that was disturbed."""
-    machine = Search(dataclasses.replace(PLENTY, start_per_s=1e6))
-    machine.tell(TrialOutcome(1e6, "invalid", purpose="bracket", starved=True, busy_share=0.99))
-    assert not machine.result().trials[0].starved
-    assert machine.request == TrialRequest(1e6, "bracket", fresh=True)

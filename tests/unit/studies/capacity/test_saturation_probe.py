@@ -19,12 +19,11 @@ from streamgauge.metrics.records import Commit
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.settings_checks import check
+from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity import saturation_probe
 from streamgauge.studies.capacity.constants import FIRST_RATE_PER_S, FIRST_S, LARGER, LAST_S, PACE_S, STEP, STEP_S
 from streamgauge.studies.capacity.saturation_probe import most_within_heap
-from streamgauge.system.cpu_pinning import cpus
 from streamgauge.transports.spi import Delivery
-from streamgauge.trial import conductor as conductor_module
 from streamgauge.trial.phases import TrialPolicy
 from tests.unit.studies.capacity.helpers_saturation_probe import START, Batches, Stairs, done_of, drained_at
 from tests.unit.user_workloads.helpers_programs import written
@@ -40,7 +39,7 @@ def test_it_climbs_until_the_engine_falls_behind_and_stays_until_it_is_warm(
     rates = [FIRST_RATE_PER_S * STEP**n for n in range(stairs)]
     seconds = [FIRST_S, *[STEP_S] * stairs, LAST_S]
     assert climbed.steps == list(zip([*rates, rates[-1], rates[-1]], seconds, strict=True))
-    assert (result.drained_per_s, result.kept_up) == (pytest.approx(capacity_per_s), False)
+    assert (result.drained_per_s, result.holds) == (pytest.approx(capacity_per_s), False)
 
 
 @pytest.mark.parametrize(("choked_per_s", "guess_per_s"), [(2.5e6, 6.4e6), (7e6, 7e6)])
@@ -54,7 +53,7 @@ def test_a_stair_that_is_far_too_high_says_less_than_the_one_below(
     climbed.changed = lambda record: drained_at(choked_per_s) if climbed.rates[-1] > 1e7 else record
     result = climbed.climb(180e6)
     assert climbed.rates == [1e5, 8e5, 6.4e6, 51.2e6]
-    assert (result.drained_per_s, result.kept_up) == (pytest.approx(guess_per_s), False)
+    assert (result.drained_per_s, result.holds) == (pytest.approx(guess_per_s), False)
 
 
 @pytest.mark.parametrize(("workload", "holds"), [("machine_outlier", True), ("log_processing", False)])
@@ -92,7 +91,7 @@ def test_a_stair_that_was_stayed_on_is_climbed_only_where_nearly_all_of_it_was_d
     climbed.changed = lambda record: stayed.get(climbed.steps[-1], record)
     result = climbed.climb(6.4e6)
     assert climbed.rates == [1e5, 8e5, 8e5, 8e5, *([6.4e6] if climbs_on else [])]
-    assert (result.drained_per_s, result.kept_up) == (pytest.approx(6.4e6 if climbs_on else 7.2e5), climbs_on)
+    assert (result.drained_per_s, result.holds) == (pytest.approx(6.4e6 if climbs_on else 7.2e5), climbs_on)
 
 
 def test_batches_by_far_too_large_are_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +129,8 @@ def test_an_engine_that_keeps_up_with_all_there_is_was_not_overloaded(
     stairs = Stairs(monkeypatch, capacity_per_s)
     result = stairs.climb(1e6)
     assert stairs.rates[:3] == [FIRST_RATE_PER_S, FIRST_RATE_PER_S * STEP, 1e6]
-    assert (result.drained_per_s, result.kept_up) == (pytest.approx(min(capacity_per_s, 1e6)), kept_up)
+    assert (result.drained_per_s, result.holds) == (pytest.approx(min(capacity_per_s, 1e6)), kept_up)
+    assert ("kept up with" in result.why) == kept_up
     assert len(stairs.rates) == 3 or not kept_up
 
 
@@ -143,7 +143,7 @@ def test_no_stair_is_higher_than_the_heap_allows(
     stairs.heap_per_s = 1.8e6
     result = stairs.climb(50e6)
     assert max(rate for rate, _ in stairs.steps) == 1.8e6
-    assert (result.heap_limits, result.kept_up) == (limits, False)
+    assert ("the engine's heap" in result.why, result.holds) == (limits, False)
     assert result.drained_per_s == pytest.approx(min(capacity_per_s, 1.8e6))
 
 
@@ -168,16 +168,25 @@ def test_flows_that_keep_rows_are_bounded_by_the_heap(workload: str, engine: str
         assert rows == pytest.approx(heap / 8, rel=0.01)
 
 
-@pytest.mark.parametrize("failed", [{"engine_failed": "it ended"}, {"driver_failed": "generator 0 ended"}])
-def test_a_failed_test_bed_climbs_no_further(monkeypatch: pytest.MonkeyPatch, failed: dict[str, Any]) -> None:
-    """What was drained until then is all the guess there is; the reason goes along."""
+@pytest.mark.parametrize(
+    ("failed", "verdict", "why"),
+    [
+        ({"engine_failed": "it ended"}, "not_sustained", "drained 200 k/s until the engine failed: it ended"),
+        ({"driver_failed": "an edge closed"}, "invalid", "the driver failed: an edge closed (the engine drained 200"),
+        ({"driver_failed": "an edge closed", "engine_failed": "it ended"}, "invalid", "an edge closed"),
+    ],
+)
+def test_a_failed_test_bed_climbs_no_further(
+    monkeypatch: pytest.MonkeyPatch, failed: dict[str, Any], verdict: VerdictValue, why: str
+) -> None:
+    """What was drained until then is all the guess there is; the reason goes along. A driver that failed says nothing
+    of the engine.
+    """
     stairs = Stairs(monkeypatch, 2e5, **failed)
     result = stairs.climb(50e6)
     assert stairs.rates == [FIRST_RATE_PER_S, FIRST_RATE_PER_S * STEP]
-    assert (result.drained_per_s, result.kept_up) == (pytest.approx(2e5), False)
-    assert {
-        name: getattr(result, name) for name in ("engine_failed", "driver_failed") if getattr(result, name)
-    } == failed
+    assert (result.drained_per_s, result.verdict) == (pytest.approx(2e5), verdict)
+    assert why in result.why.replace("\u202f", " ")
 
 
 def test_a_failed_test_bed_has_not_kept_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +195,7 @@ def test_a_failed_test_bed_has_not_kept_up(monkeypatch: pytest.MonkeyPatch) -> N
     failed = drained_at(1e6, engine_failed="it ended")
     stairs.changed = lambda record: failed if stairs.rates[-1] == 1e6 else record
     result = stairs.climb(1e6)
-    assert (result.drained_per_s, result.kept_up, result.engine_failed) == (pytest.approx(1e6), False, "it ended")
+    assert (result.drained_per_s, result.holds) == (pytest.approx(1e6), False)
 
 
 @pytest.mark.parametrize("step", [2, 3])
@@ -199,63 +208,44 @@ def test_ctrl_c_ends_it(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     assert len(stairs.steps) == step
 
 
-def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch, runners: list[Any]) -> None:
-    """Its plan, its end and its later half; only so much event time waits. Pinned, it keeps to its processors."""
-    before, driver_cpus = tuple(cpus()), tuple(cpus()[:1])
+def conductor_of(resolved: Any, interrupted: bool = False) -> Any:
+    """A conductor that only records what it would conduct."""
+
+    def conduct(plan: Any, spans: TrialSpans, rate_per_s: float, policy: TrialPolicy) -> TrialRecord:
+        conductor.plan, conductor.policy = plan, policy
+        return TrialRecord(TrialLog(plan), spans, interrupted=interrupted)
+
+    testbed = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: START), reached_us=0)
+    conductor = SimpleNamespace(resolved=resolved, testbed=testbed, conduct=conduct)
+    return conductor
+
+
+def test_a_stair_ends_with_its_time() -> None:
+    """Its plan, its end and its later half; only so much event time waits."""
     resolved: Any = SimpleNamespace(
-        plan=lambda *arguments: arguments, bound_s=lambda rate_per_s: (30.0, False),
-        chunk_for=lambda rate_per_s: 7_000, driver_cpus=driver_cpus, unseen_s=0.0,
-    )  # fmt: skip
-    saturation_probe._step(conductor_module.TrialConductor(resolved, TESTBED), 8e6, 10.0)
-    [runner] = runners
-    spans, start = runner.spans, runner.spans.start_us
-    assert runner.plan == (start, 8e6, 10.0)
-    assert (spans.measured_from_us, spans.measured_to_us, spans.end_us) == (
-        start + 5 * US, start + 10 * US, start + 10 * US
-    )  # fmt: skip
-    assert (runner.policy.drain_s, runner.policy.pace_us, runner.chunk_us) == (0.0, 3 * US, 7_000)
-    assert (runner.cpus, tuple(cpus())) == (driver_cpus, before)
-
-
-RATE_PER_S = 1e5
-
-
-@pytest.mark.parametrize("interrupted", [False, True])
-def test_a_fresh_engine_gets_a_rising_load_and_nothing_of_it_is_judged(runners: list[Any], interrupted: bool) -> None:
-    """For the warm-up of a fresh engine, without a span, and with no more waiting than in an overload trial."""
-    runners.append(interrupted)
-    conductor = conductor_module.TrialConductor(
-        check(build({"workload": "filter", "load": {"warmup": "20s"}})), TESTBED
+        plan=lambda *arguments: arguments, bound_s=lambda rate_per_s: (30.0, False), unseen_s=0.0
     )
-    with pytest.raises(KeyboardInterrupt) if interrupted else nullcontext():
-        saturation_probe.warm_up(conductor, RATE_PER_S)
-    runner = runners[-1]
-    spans = runner.spans
+    conductor = conductor_of(resolved)
+    spans = saturation_probe._step(conductor, 8e6, 10.0).spans
+    start = spans.start_us
+    assert spans == TrialSpans(start, start + 5 * US, start + 10 * US, start + 10 * US)
+    assert conductor.plan == (start, 8e6, 10.0)
+    assert (conductor.policy.drain_s, conductor.policy.pace_us) == (0.0, 3 * US)
+
+
+def test_a_fresh_engine_gets_a_rising_load_and_nothing_of_it_is_judged() -> None:
+    """For the warm-up of a fresh engine, without a span, and with no more waiting than in an overload trial."""
+    resolved = check(build({"workload": "filter", "load": {"warmup": "20s"}}))
+    conductor = conductor_of(resolved)
+    spans = saturation_probe.warm_up(conductor, 1e5).spans
     assert spans.measured_from_us == spans.measured_to_us == spans.end_us == spans.start_us + 20 * US
-    first, last = (runner.plan.planned_events(spans.start_us + s * US, spans.start_us + (s + 1) * US) for s in (0, 19))
-    assert first < 0.2 * RATE_PER_S < last == pytest.approx(RATE_PER_S, rel=0.01)
-    assert (runner.policy.drain_s, runner.policy.pace_us) == (0.0, 3 * US)
-
-
-TESTBED: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: START), reached_us=0)
-
-
-@pytest.fixture
-def runners(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The phase runners that a conductor makes; they run nothing. A first True interrupts them."""
-    made: list[Any] = []
-
-    def make(testbed: Any, plan: Any, spans: TrialSpans, chunk_us: int, policy: TrialPolicy, _: Any) -> Any:
-        def conduct() -> TrialRecord:
-            runner.cpus = tuple(cpus())
-            return TrialRecord(TrialLog(plan), spans, interrupted=made[0] is True)
-
-        runner = SimpleNamespace(plan=plan, spans=spans, chunk_us=chunk_us, policy=policy, conduct=conduct)
-        made.append(runner)
-        return runner
-
-    monkeypatch.setattr(conductor_module, "PhaseRunner", make)
-    return made
+    first, last = (
+        conductor.plan.planned_events(spans.start_us + s * US, spans.start_us + (s + 1) * US) for s in (0, 19)
+    )
+    assert first < 0.2e5 < last == pytest.approx(1e5, rel=0.01)
+    assert (conductor.policy.drain_s, conductor.policy.pace_us) == (0.0, 3 * US)
+    with pytest.raises(KeyboardInterrupt):
+        saturation_probe.warm_up(conductor_of(resolved, interrupted=True), 1e5)
 
 
 @pytest.mark.parametrize(
@@ -380,15 +370,11 @@ def test_progress_that_is_seen_afterwards_covers_the_time_before_it(moves: Batch
 def test_each_partition_has_progress_of_its_own() -> None:
     """Two consumers of a group, which commit each 5 s and a tenth of a second after each other, seen twice or once."""
     record, other = (done_of([(each + at, 200) for each in (0.0, 5.0)], seconds=10.0) for at in (2.0, 2.1))
-    record.trial_log.deliveries += [changed_batches(other.trial_log.deliveries[0])]
+    # Moves of another consumer are batches of their own.
+    record.trial_log.deliveries += [[replace(move, batch=move.batch + 100) for move in other.trial_log.deliveries[0]]]
     assert saturation_probe._drained(record, 1e9, unseen_s=5.0) == pytest.approx(80.0)
     record.trial_log.deliveries = [log[:1] for log in record.trial_log.deliveries]
     assert saturation_probe._drained(record, 1e9, unseen_s=5.0) == pytest.approx(40.0)
-
-
-def changed_batches(parts: list[Delivery]) -> list[Delivery]:
-    """Moves of another consumer, which are batches of their own."""
-    return [replace(part, batch=part.batch + 100) for part in parts]
 
 
 @pytest.mark.parametrize(

@@ -1,34 +1,26 @@
 """A search's folder: what it keeps, so that a search that was killed goes on and shows what it found."""
 
 import dataclasses
-import errno
-import io
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from rich.console import Console
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.experiment import Experiment
-from streamgauge.core.errors import EngineError, InputError, MachineError
+from streamgauge.core.errors import EngineError, InputError
 from streamgauge.engines.registry import entry
-from streamgauge.preflight import generator_ceiling
 from streamgauge.preflight.settings_checks import check
-from streamgauge.report.documents.run import write_page
-from streamgauge.report.terminal.console import show_result
 from streamgauge.results.codes import RateLimit, SearchEnd
 from streamgauge.results.run import ProcessUse, Result, Verification
 from streamgauge.results.text.search import LIMITS
 from streamgauge.results.verdict import VerdictValue
-from streamgauge.studies.capacity import saved_search
 from streamgauge.studies.capacity import sustain as sustain_module
-from streamgauge.studies.capacity.saved_search import CEILING, MEMO, recorded, stored_ceiling
-from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest
+from streamgauge.studies.capacity.search import TrialOutcome, TrialRequest
+from streamgauge.studies.capacity.sustain import CEILING, MEMO, record, recorded, stored_ceiling
 from streamgauge.studies.exclusive_folder import LOCK
 from streamgauge.system.disk import try_lock
 from streamgauge.trial.policies import SearchTrial
@@ -64,21 +56,8 @@ def test_the_header_of_a_search_names_where_it_runs(
     assert words in sustain_module.header(check(requested(**{"load": {"duration": "10s"}, **more})), 1e6)
 
 
-def test_a_search_that_goes_on_requests_the_same_rates(study: RunFolder) -> None:
-    """The ceiling differs with every measurement; stored, the recorded trials are those of the same search."""
-    measured = iter([1e6, 2e6])
-    first, again = (Search(Settings(stored_ceiling(study, lambda: next(measured)))) for _ in range(2))
-    assert first.request == again.request
-
-
-def test_no_trial_is_offered_the_whole_ceiling(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That of all generators which have a core each: eight of them on two make no more than two would."""
-    monkeypatch.setattr(generator_ceiling, "measure_capacity", lambda *_: 1000.0)
-    monkeypatch.setattr(generator_ceiling, "cpus", lambda: [0, 1])
-    work = worker(study, 2000.0, load={"generators": 8})
-    few = dataclasses.replace(work.resolved, generators=1)
-    assert [generator_ceiling.ceiling_of(one, 100.0) for one in (work.resolved, few)] == [2000.0, 1000.0]
-    assert work.settings().ceiling_per_s == 1800.0
+def test_no_trial_is_offered_the_whole_ceiling(study: RunFolder) -> None:
+    assert worker(study, 2000.0).settings().ceiling_per_s == 1800.0
 
 
 @pytest.mark.parametrize(("probes", "probed"), [("progress", True), ("on", True), ("off", False)])
@@ -93,54 +72,33 @@ def test_a_trial_of_a_search_is_one_that_run_can_repeat(study: RunFolder, probes
         raise KeyboardInterrupt
 
     work = worker(study, engine="spark", options={"probes": probes}, search={"quick": True})
-    work._number = 7
     with pytest.raises(KeyboardInterrupt):
         work._judged(conductor_at(0.0, run), TrialRequest(HELD_PER_S, "bracket", fresh=False), fresh=False)
     assert [trial.probe_batches for trial in trials] == [probed]
-    stored = saved_search.read_experiment(study.path / "trials" / "07" / "experiment.toml")
+    stored = sustain_module.read_experiment(study.path / "trials" / "01" / "experiment.toml")
     assert (check(stored).experiment.load.rate, stored.command) == (HELD_PER_S, "run")
 
 
-def test_a_line_that_a_kill_cut_short_is_left_out(study: RunFolder) -> None:
-    """What stands before it is whole; and so is what the search that goes on writes after it."""
+def test_a_line_that_was_cut_short_is_left_out(study: RunFolder) -> None:
+    """What stands before it is whole."""
+    before = recorded(study)
     with (study.path / MEMO).open("a") as memo:
         memo.write('{"rate_per_s": 1.2e')
-    first, second = recorded(study)
-    worker(study).skip([first, second])
-    saved_search.remember(study, first)
-    assert recorded(study) == [first, second, first]
-
-
-def test_a_disk_that_is_full_is_reported(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the file, and how to name another place; what was remembered before is still there."""
-    before, full = recorded(study), OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    monkeypatch.setattr(saved_search, "_line", Mock(side_effect=full))
-    with pytest.raises(MachineError, match=f"{MEMO} is full.*--out"):
-        saved_search.remember(study, before[0])
     assert recorded(study) == before
-
-
-def test_interrupted_trials_of_older_searches_are_left_out(study: RunFolder) -> None:
-    """Wherever they stand: stopped twice, a search goes on; and no later trial writes into the folder of one."""
-    first, second = recorded(study)
-    stopped = dataclasses.replace(first, verdict="interrupted", folder="trials/02")
-    last = dataclasses.replace(second, folder="trials/03")
-    saved_search.rewrite(study, [first, stopped, last, stopped])
-    assert recorded(study) == [first, last]
-    work = worker(study)
-    work.skip(recorded(study))
-    assert work._number == 3
 
 
 def test_an_interrupted_trial_is_not_recorded(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """The search that goes on makes it again; what it writes then comes after the same outcomes."""
-    before, work = recorded(study), worker(study)
+    before = recorded(study)
+    work = worker(study, outcomes=before)
+    verdicts: Iterator[VerdictValue] = iter(("interrupted", "sustained"))
     monkeypatch.setattr(work, "_conductor_for", lambda request: (None, True))
-    for verdict, written in (("interrupted", 0), ("sustained", 1)):
-        outcome = TrialOutcome(HELD_PER_S, verdict)
-        monkeypatch.setattr(work, "_judged", lambda *_, outcome=outcome: outcome)
-        assert work.trial(TrialRequest(HELD_PER_S, "bracket", fresh=True)).verdict == verdict
-        assert len((study.path / MEMO).read_text().splitlines()) == len(before) + written
+    monkeypatch.setattr(work, "_judged", lambda *_: TrialOutcome(HELD_PER_S, next(verdicts)))
+    with pytest.raises(KeyboardInterrupt):
+        work.trial(TrialRequest(HELD_PER_S, "bracket", fresh=True))
+    assert recorded(study) == before
+    made = work.trial(TrialRequest(HELD_PER_S, "bracket", fresh=True))
+    assert recorded(study) == [*before, made]
 
 
 @pytest.fixture
@@ -155,7 +113,7 @@ def sit(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Sit:
     study.write_experiment(requested(search=search))
 
     def one(trials: Iterable[VerdictValue | BaseException], outcomes: Sequence[TrialOutcome] = ()) -> Result:
-        saved_search.rewrite(study, outcomes)
+        record(study, outcomes)
         verdicts = Mock(side_effect=trials)
         monkeypatch.setattr(
             sustain_module.Sustain,
@@ -176,7 +134,7 @@ def sit(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Sit:
         (["undecided"] * 4 + ["sustained"], "sustained"),
         (["undecided", *["invalid"] * 4], "invalid"),
         (["sustained", *["invalid"] * 4], "sustained"),
-        (["undecided", "interrupted"], "interrupted"),
+        (["undecided", KeyboardInterrupt()], "interrupted"),
     ],
 )
 def test_only_proof_is_a_verdict_that_nothing_holds(sit: Sit, trials: Any, verdict: VerdictValue) -> None:
@@ -209,20 +167,8 @@ def test_an_engine_that_fails_to_start_leaves_what_was_found(
 
 def test_the_seconds_of_a_search_are_those_of_all_its_sittings(sit: Sit) -> None:
     """Those of this one, and of the trials that were made before it."""
-    result: Any = sit(["interrupted"], [TrialOutcome(HELD_PER_S, "sustained", purpose="bracket", seconds=1000.0)])
+    result: Any = sit([KeyboardInterrupt()], [TrialOutcome(HELD_PER_S, "sustained", purpose="bracket", seconds=1000.0)])
     assert 1000.0 < result.search.seconds < 1100.0
-
-
-@pytest.mark.parametrize("trials", [["interrupted"], [KeyboardInterrupt()]])
-def test_a_search_stopped_in_its_first_trial_has_every_line_of_its_end(sit: Sit, trials: Any) -> None:
-    """What is still unknown is reported: a limit that is left out would be taken for none."""
-    console, result = Console(file=io.StringIO(), width=200), sit(trials)
-    write_page(RunFolder.open(result.folder), None)
-    show_result(result, False, console)
-    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
-    assert f"limit       {LIMITS[RateLimit.NOT_SEEN]}" in lines
-    assert any(line.startswith("answers     not judged") for line in lines)
-    assert lines[-1].startswith("report ")
 
 
 def test_a_search_stopped_before_its_first_trial_names_its_folder(
@@ -237,20 +183,22 @@ def test_a_search_stopped_before_its_first_trial_names_its_folder(
 
 
 def test_a_stopped_search_has_the_limit_and_the_answers_of_what_held(study: RunFolder, sit: Sit) -> None:
-    """As one that came to its end: they are those of the trial that is shown."""
+    """As one that came to its end: they are those of the trial that is shown. Before, that it was not found."""
     use = ProcessUse(name="engine", role="sut", cpu_percent_mean=110.0, cpu_percent_max=120.0, memory_bytes_max=1)
     trial = RunFolder.open(study.path / "trials" / "01")
     right = Verification(judged=True, independent=True, reference="here", expected=9, matched=9)
     update = {"processes": (use,), "environment": {"cpus": 2}, "verification": right}
     trial.write_result(trial.read_result().model_copy(update=update))
-    result: Any = sit(["interrupted"], recorded(study)[:1])
+    result: Any = sit([KeyboardInterrupt()], recorded(study)[:1])
     assert result.search.limit.startswith("not found, because every tried rate held: SUT CPU 110 % of 200 %")
     assert (result.search.ended_by, result.verification) == (SearchEnd.INTERRUPTED, right)
+    result = sit([KeyboardInterrupt()])
+    assert result.search.limit == LIMITS[RateLimit.NOT_SEEN]
 
 
 def resumed(study: RunFolder, search: dict[str, Any] | None = None, **values: Any) -> Experiment:
     """The experiment of a search that goes on."""
-    return saved_search.resumed(requested(search={"resume": str(study.path), **(search or {})}, **values))[0]
+    return sustain_module.resumed(requested(search={"resume": str(study.path), **(search or {})}, **values))[0]
 
 
 def test_going_on_is_of_the_same_search(study: RunFolder) -> None:
@@ -260,7 +208,7 @@ def test_going_on_is_of_the_same_search(study: RunFolder) -> None:
     assert resumed(study) == before
     more = resumed(study, {"trials_max": 9}).search
     assert (more.trials_max, more.quick) == (9, True)
-    saved_search.rewrite(study, [TrialOutcome(100.0, "sustained")] * 7)
+    record(study, [TrialOutcome(100.0, "sustained")] * 7)
     assert resumed(study, {"trials_max": 7}).search.trials_max == 7
     with pytest.raises(InputError, match=r"search.trials_max: must be at least 7"):
         resumed(study, {"trials_max": 6})
@@ -269,7 +217,7 @@ def test_going_on_is_of_the_same_search(study: RunFolder) -> None:
 def test_what_contradicts_the_search_is_refused(study: RunFolder) -> None:
     """All at once, rather than passed over."""
     study.write_experiment(requested())
-    with pytest.raises(InputError, match=r"search\.resume: must be the folder of a search .*\n.*folder of a sustain"):
+    with pytest.raises(InputError, match=r"search\.resume: must be the folder of a search.*\n.*folder of a sustain"):
         resumed(study, {"resume": str(study.path.parent)})
     with pytest.raises(InputError) as refusal:
         resumed(study, workload="identity", load={"memory": "8GiB", "seed": 3})
@@ -297,7 +245,7 @@ def test_a_search_that_still_runs_is_not_gone_on_with(study: RunFolder, sit: Sit
 
 def test_a_search_goes_on_from_any_working_folder(study: RunFolder, sit: Sit) -> None:
     """Its folder is there already, wherever it was made."""
-    experiment = saved_search.read_experiment(study.path / "experiment.toml")
+    experiment = sustain_module.read_experiment(study.path / "experiment.toml")
     study.write_experiment(experiment.model_copy(update={"out": "seen/from/elsewhere"}))
     assert sit(["undecided"] * 5).verdict.value == "undecided"
 
@@ -311,7 +259,7 @@ def test_files_of_a_search_are_found_from_any_working_folder(
 ) -> None:
     """Jobs and data are stored with their whole path; going on may name them as they lie from there."""
     monkeypatch.chdir(tmp_path)
-    first = saved_search.resumed(requested(**values(f"mine/{file}")))[0]
+    first = sustain_module.resumed(requested(**values(f"mine/{file}")))[0]
     whole = values(str(tmp_path / "mine" / file))
     assert {name: getattr(first, name) for name in whole} == whole
     study.write_experiment(first)

@@ -14,10 +14,9 @@ from streamgauge.metrics import interference
 from streamgauge.metrics.records import Tick
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.studies.capacity import sustain as sustain_module
-from streamgauge.studies.capacity.saved_search import recorded
 from streamgauge.studies.capacity.search import TrialOutcome, TrialRequest
 from streamgauge.trial import conductor as conductor_module
-from streamgauge.trial.progress import snapshots
+from streamgauge.trial.events import ignore
 from tests.helpers_recording import append_and_return
 from tests.unit.studies.helpers_studies import HELD_PER_S, conductor_at, worker
 
@@ -33,10 +32,10 @@ def test_a_fresh_engine_is_warmed_before_its_trial(
 ) -> None:
     """That trial is then like any other; but where no trial can follow another, the warm-up is the trial's own."""
     calls: list[Any] = []
-    record = SimpleNamespace(trial_log=None, spans=SimpleNamespace(start_us=0))
-    monkeypatch.setattr(sustain_module, "warm_up", lambda _, rate_per_s: append_and_return(calls, rate_per_s, record))
+    monkeypatch.setattr(sustain_module, "drained_where_far_behind", lambda *_: None)
+    monkeypatch.setattr(sustain_module, "warm_up", lambda _, rate_per_s: append_and_return(calls, rate_per_s, None))
     work = worker(study, engine="spark", workload=workload)
-    monkeypatch.setattr(work, "_drain", lambda conductor, timeout_s: append_and_return(calls, "emptied", True))
+    monkeypatch.setattr(work, "_drain", lambda conductor: append_and_return(calls, "emptied", True))
     conductor = conductor_at(10.0, lambda _, trial: append_and_return(calls, trial.fresh, 1) / 0)
     with pytest.raises(ZeroDivisionError):
         work._judged(conductor, TrialRequest(HELD_PER_S, "confirm", fresh=fresh), fresh=fresh)
@@ -53,7 +52,7 @@ def test_an_engine_that_falls_far_behind_in_its_warm_up_is_not_sustained(
     monkeypatch.setattr(sustain_module, "warm_up", lambda *_: record)
     monkeypatch.setattr(interference, "background_share", lambda _: 0.0)
     work = worker(study, engine="spark")
-    monkeypatch.setattr(work, "_drain", lambda conductor, timeout_s=None: False)
+    monkeypatch.setattr(work, "_drain", lambda conductor: False)
     request = TrialRequest(4e7, "bracket", fresh=True)
     if judged:
         with pytest.raises(ZeroDivisionError):
@@ -68,37 +67,30 @@ def test_an_engine_that_falls_far_behind_in_its_warm_up_is_not_sustained(
     ("state", "reused"),
     [
         ({}, True),
-        ({"backlog": 100_000}, True),
-        ({"backlog": 20_000_000}, False),  # at 20 k/s it takes a quarter of an hour, a new engine a minute
         ({"fails": True}, False),  # a generator has ended
         ({"alive": False}, False),  # no process would read what the next trial offers
     ],
 )
-def test_a_test_bed_is_used_again_unless_a_new_one_is_ready_sooner(
+def test_a_test_bed_is_used_again_unless_it_failed(
     study: RunFolder, fresh: Mock, state: dict[str, Any], reused: bool
 ) -> None:
-    """By the time to drain its backlog; and one whose driver failed or whose engine died is given up."""
+    """One whose driver failed or whose engine died is given up."""
     work = worker(study)
-    work._drained_per_s = 2e4
     conductor = warm(work, **state)
     used, is_fresh = work._conductor_for(BRACKET)
     assert (used is conductor, is_fresh, fresh.call_count) == (reused, not reused, not reused)
 
 
-def warm(work: sustain_module.Sustain, backlog: int = 0, fails: bool = False, alive: bool = True) -> Any:
+def warm(work: sustain_module.Sustain, fails: bool = False, alive: bool = True) -> Any:
     """The conductor of a test bed on which a trial has just been made."""
     drained = Tick(chunks=[], deliveries=[], commits=[], frontier_us=0, overflowed=False, ended=True, rows_ignored={})
     failure = DriverError("generator 0 ended (exit code -9)")
     testbed = Mock(level=lambda: None, commit=lambda before_us: None)
     testbed.engine_status.return_value = EngineStatus(alive)
     testbed.tick = Mock(side_effect=failure) if fails else lambda: drained
-    conductor: Any = conductor_module.TrialConductor(
-        work.resolved, testbed, snapshots(lambda shown: work.view.trial_progress(shown))
-    )
-    conductor.last_log = TrialLog(SimpleNamespace(start_us=0, streams=()))
-    conductor.last_log.running.offered_events = backlog
-    work._conductor = conductor
-    return conductor
+    work._conductor = conductor_module.TrialConductor(work.resolved, testbed, ignore)
+    work._conductor.last_log = TrialLog(SimpleNamespace(start_us=0, streams=()))
+    return work._conductor
 
 
 @pytest.fixture
@@ -120,8 +112,7 @@ def test_a_search_that_goes_on_counts_engine_starts_from_where_it_was(
     study: RunFolder, fresh: Mock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each start has a folder of its own; a second first one would write over what the first one left."""
-    work = worker(study)
-    work.skip([dataclasses.replace(SUSTAINED, engine_start=start) for start in (1, 3, 2)])
+    work = worker(study, outcomes=[dataclasses.replace(SUSTAINED, engine_start=start) for start in (1, 3, 2)])
     monkeypatch.setattr(work, "_judged", lambda *_: SUSTAINED)
     assert work.trial(TrialRequest(HELD_PER_S, "confirm", fresh=True)).engine_start == 4
     assert [call.args[2].name for call in fresh.call_args_list] == ["start-4"]
@@ -143,45 +134,10 @@ def test_a_test_bed_that_cannot_be_emptied_in_time_is_given_up(
 def test_a_test_bed_that_is_not_used_again_is_not_drained(
     study: RunFolder, fresh: Mock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither after the last trial nor before a fresh one: a minute and a half for nothing, in which a Ctrl-C would
-    leave a trial in the memo that the search's result lacks.
-    """
+    """Neither after the last trial nor before a fresh one: a minute and a half for nothing."""
     monkeypatch.setattr(conductor_module, "drain_backlog", lambda *_: 1 / 0)
-    before = len(recorded(study))
     with worker(study) as work:
         monkeypatch.setattr(work, "_judged", lambda *_: SUSTAINED)
         for _ in range(2):
             work.trial(TrialRequest(HELD_PER_S, "confirm", fresh=True))
-    assert len(recorded(study)) == before + 2
     assert (fresh.call_count, fresh.exits.call_count) == (2, 2)
-
-
-def test_what_a_trial_left_is_drained_before_the_next_one_on_its_test_bed(
-    study: RunFolder, fresh: Mock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By the log of the trial before."""
-    drain = Mock(return_value=True)
-    monkeypatch.setattr(conductor_module, "drain_backlog", drain)
-    logs = [TrialLog(SimpleNamespace(start_us=start, streams=())) for start in range(3)]
-    work, following = worker(study), iter(logs)
-
-    def judged(conductor: conductor_module.TrialConductor, *_: Any) -> TrialOutcome:
-        conductor.last_log = next(following)
-        return SUSTAINED
-
-    monkeypatch.setattr(work, "_judged", judged)
-
-    for is_fresh in (True, False, False):
-        work.trial(TrialRequest(HELD_PER_S, "bracket", fresh=is_fresh))
-    assert [call.args[1] for call in drain.call_args_list] == logs[:2]
-    assert fresh.call_count == 1
-
-
-def test_draining_is_reported(study: RunFolder) -> None:
-    """It may take longer than a trial, and the last word would be of the trial's answers."""
-    reported: list[str] = []
-    work = worker(study)
-    work.view.trial_progress = lambda snapshot: reported.append(snapshot.note)  # type: ignore[method-assign]
-    warm(work).testbed.level = lambda: reported.append("drained")
-    work._conductor_for(BRACKET)
-    assert reported == ["draining the backlog of the last trial", "drained"]

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -18,7 +19,7 @@ from streamgauge.studies.compare.scale_studies import compare_studies
 from streamgauge.studies.matrix import cells
 from streamgauge.studies.scalability.scale import scale
 from tests.unit.cli.helpers_commands import call_and_read
-from tests.unit.studies.scalability.helpers_scale import LAWS, RecordingObserver, scale_experiment, simulated
+from tests.unit.studies.scalability.helpers_scale import LAWS, scale_experiment, simulated
 
 pytestmark = pytest.mark.usefixtures("quick_fits")
 Make = Callable[..., str]
@@ -39,7 +40,7 @@ def study(made: dict[str, str], tmp_path_factory: pytest.TempPathFactory, monkey
         if key not in made:
             monkeypatch.setattr(cells, "perform", simulated(LAWS["linear"], of_one_per_s)[0])
             experiment = scale_experiment(tmp_path_factory.mktemp("runs"), **{"loads": "1k..64kx2", **scale_of})
-            made[key] = scale(experiment, RecordingObserver()).folder
+            made[key] = scale(experiment, Mock()).folder
         return made[key]
 
     return make

@@ -8,7 +8,6 @@ from typing import Any
 
 from streamgauge.config.experiment import Experiment, build
 from streamgauge.results.matrix import CellFigures
-from streamgauge.results.scalability import ScaleCell, ScalePlan, ScaleResult
 from streamgauge.studies.matrix.cells import Observers
 
 
@@ -42,24 +41,6 @@ def scale_experiment(out: Path | None = None, of_load: dict[str, Any] | None = N
     values = {"command": "scale", "workload": "identity", "engine": "known", "load": load}
     of = {"resources": RESOURCES, "loads": LOADS, **scale}
     return build({**values, **({"out": str(out)} if out else {}), "scale": of})
-
-
-class RecordingObserver:
-    """An observer that remembers its calls."""
-
-    def __init__(self) -> None:
-        self.begun: list[tuple[int, int]] = []
-        self.cells: list[ScaleCell] = []
-
-    def begin(self, result: ScaleResult, plan: ScalePlan) -> None:
-        self.begun.append((len(result.cells), plan.trials_max))
-
-    def progress(self, snapshot: Any) -> None:
-        """Ignored."""
-
-    def cell(self, result: ScaleResult, cell: ScaleCell) -> None:
-        assert result.cells[-1] == cell
-        self.cells.append(cell)
 
 
 Perform = Callable[[Experiment, Observers], CellFigures]

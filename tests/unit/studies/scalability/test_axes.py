@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from streamgauge.config.experiment import Scale
 from streamgauge.core.errors import InputError
-from streamgauge.studies.scalability.axes import load_axis, resource_axis
+from streamgauge.studies.scalability.study import load_axis, resource_axis
 from tests.unit.helpers_refusals import problem_of
 
 

@@ -82,15 +82,6 @@ def trials(engine: Modelled, levels: tuple[float, ...], capacities_: list[float]
     return after, before
 
 
-@pytest.mark.parametrize(("levels", "at_most"), [((1.0, 2.0), 3), (LEVELS, 4)])
-@pytest.mark.parametrize("engine", [Modelled(), Modelled(noise=0.08), Modelled(power=2.0)])
-def test_an_easy_study_needs_a_few_trials(engine: Modelled, levels: tuple[float, ...], at_most: int) -> None:
-    """Where even one unit sustains 13 M/s: the first trial is idle, and its level's hardest load is the next."""
-    after, before = trials(engine, levels, [13e6])
-    assert max(after) <= at_most
-    assert min(before) >= 14
-
-
 @pytest.mark.parametrize(
     ("engine", "levels", "share"),
     [
