@@ -63,7 +63,7 @@ def progress_console(quiet: bool) -> Console:
 class _Progress:
     """A context manager for progress: one line rewritten in place, or plain lines if that is impossible."""
 
-    def __init__(self, on: Console | None) -> None:
+    def __init__(self, on: Console | None = None) -> None:
         self._console = on or console()
         self._live: Live | None = None
 
@@ -139,10 +139,8 @@ class SelfTestView(StepView):
 class TrialView(_Progress):
     """The progress of one trial; call `update` for every news."""
 
-    def __init__(self, on: Console | None = None, indent: str = "") -> None:
-        super().__init__(on)
-        self._indent = indent
-        self._shown: TrialSnapshot | None = None
+    _indent = ""
+    _shown: TrialSnapshot | None = None
 
     def update(self, snapshot: TrialSnapshot) -> None:
         """Shows `snapshot`; skipped if a plain line has just been written."""
@@ -160,8 +158,7 @@ class TrialView(_Progress):
 class SearchView(TrialView):
     """A search as a table that grows: a context manager; each trial's line replaces its progress."""
 
-    def __init__(self, on: Console | None = None) -> None:
-        super().__init__(on, _INDENT)
+    _indent = _INDENT
 
     def header(self, text: str) -> None:
         """The search's settings and machine, then the names of the columns."""
