@@ -227,13 +227,6 @@ def test_what_needs_a_flow_is_reported_where_none_can_be_built(stand: Path, invo
     assert (done.returncode, done.stdout, done.stderr.count("try:")) == (2, "", 5)
 
 
-def test_a_files_settings_have_the_names_that_stand_there(stand: Path, invoke: Invoke) -> None:
-    """A user has typed no option for them."""
-    (stand / "a.toml").write_text('command = "run"\nworkload = "identity"\n[load]\nrate = "fast"\n')
-    done = invoke("experiment", "a.toml")
-    assert (done.returncode, "error: load.rate: " in done.stderr) == (2, True)
-
-
 @pytest.mark.parametrize("flag", ["--set", "--option"])
 def test_a_setting_that_is_given_twice_is_refused(flag: str) -> None:
     """Which of the two was meant is not known; the message shows both."""

@@ -1,6 +1,7 @@
 """The answer of a run or a search as a document, from its result alone."""
 
 import re
+import textwrap
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
@@ -33,7 +34,7 @@ from streamgauge.results.search import TrialSummary
 from streamgauge.results.text import narrative, phrases
 from streamgauge.results.verdict import Check
 
-RULE_CHARACTERS = 100
+RULE_CHARACTERS = 103
 """Characters of a malformed-record rule that are shown beside the answer."""
 OF_A_CORE = "of a core"
 _SHORT = {"processing_time": "processing", "until_counted": "counted"}
@@ -255,9 +256,7 @@ def _short_rule(rule: str) -> str:
     if len(rule) <= RULE_CHARACTERS:
         return rule
     plain = re.sub(r"'[^']*'", "'...'", rule)
-    if len(plain) > RULE_CHARACTERS:
-        plain = f"{plain[:RULE_CHARACTERS].rpartition(' ')[0] or plain.partition(' ')[0]} ..."
-    return f"{plain}; whole in the report"
+    return f"{textwrap.shorten(plain, RULE_CHARACTERS, placeholder=' ...')}; whole in the report"
 
 
 def _cpu_facts(result: Result) -> list[Fact]:
