@@ -131,7 +131,10 @@ def build_experiment(command: str, workload: str, words: Mapping[str, Any], work
     run = words.get(workload_from.replace(".", "__")) or ""
     if (name := attempt(lambda: workload or _workload_of(run, workload_from), problems)) is not None:
         values["workload"] = name
-    for name, given in _with_brokers(words).items():
+    typed = {name: given for name, given in words.items() if name != "brokers"}
+    if (brokers := words.get("brokers")) is not None:
+        typed["transport_options"] = [*(typed["transport_options"] or ()), f"brokers={brokers}"]
+    for name, given in typed.items():
         section, _, key = name.rpartition("__")
         info = SETTINGS[name.replace("__", ".")]
         value = attempt(partial(pairs, info.flag, given), problems) if info.metavar == NAME_VALUE else given
@@ -154,14 +157,6 @@ def built(values: dict[str, Any], problems: Sequence[Problem] = ()) -> Experimen
         raise InputError([*known, *further_problems(values, known)], incomplete=True)
     assert isinstance(experiment, Experiment)
     return experiment
-
-
-def _with_brokers(words: Mapping[str, Any]) -> dict[str, Any]:
-    """Converts `--brokers` to a transport option."""
-    brokers, rest = words.get("brokers"), {name: given for name, given in words.items() if name != "brokers"}
-    if brokers is None:
-        return rest
-    return {**rest, "transport_options": [*(rest["transport_options"] or ()), f"brokers={brokers}"]}
 
 
 def _workload_of(run: str, setting: str) -> str:
