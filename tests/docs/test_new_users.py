@@ -1,30 +1,9 @@
-"""What a new user looks for: a published table to reproduce, and exit codes that every page and the code agree on."""
+"""What a new user looks for is two links from the README."""
 
 import re
 from pathlib import Path
 
-from streamgauge.core.errors import MachineError
-from tests.docs.helpers_pages import RESULTS
-
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-JAVA_MISSING = re.compile(r"^(?=.*\bJava\b)(?=.*\bexit code\b).*$", re.MULTILINE)
-
-
-def test_no_page_gives_a_missing_java_another_exit_code() -> None:
-    """The table in docs/reference/cli.md is made from the code."""
-    lines = [line for page in PAGES for line in JAVA_MISSING.findall(page.read_text())]
-    assert [line for line in lines if f"exit code {MachineError.exit_code:d}" not in line] == []
-
-
-def test_every_data_file_is_listed() -> None:
-    """A page links each one and says what it holds; a column that a table shows is in its file."""
-    page = (ROOT / "docs" / "results" / "performance.md").read_text()
-    assert [file.name for file in RESULTS.DATA.glob("*.csv") if f"](data/{file.name})" not in page] == []
-    for name, columns in RESULTS.SHOWN.items():
-        assert {*columns} <= {*RESULTS.rows_of(RESULTS.DATA / f"{name}.csv")[0]}
-
-
 TASKS = {
     "how many cores a load needs": ("how-to/size-a-job.md", "streamgauge scale my_job.py --resources"),
     "a gate in CI": ("how-to/compare-and-gate.md", '--fail-if "p50 +10%"'),

@@ -155,10 +155,9 @@ def _kept(trace: str, folder: str) -> str:
     """The file that keeps a traceback: in the run folder, else a temporary one. Empty if neither takes it."""
     for place in (folder or None, None):
         with suppress(OSError):
-            handle, path = tempfile.mkstemp(prefix="traceback-", suffix=".txt", dir=place)
-            with os.fdopen(handle, "w") as file:
+            with tempfile.NamedTemporaryFile("w", prefix="traceback-", suffix=".txt", dir=place, delete=False) as file:
                 file.write(trace)
-            return path
+            return file.name
     return ""
 
 

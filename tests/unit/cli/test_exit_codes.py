@@ -114,7 +114,7 @@ def test_the_traceback_of_a_defect_is_kept(
 
 def test_a_traceback_that_no_disk_takes_is_printed(monkeypatch: pytest.MonkeyPatch, run_as: Any) -> None:
     monkeypatch.delenv(app.TRACEBACK, raising=False)
-    monkeypatch.setattr(tempfile, "mkstemp", Mock(side_effect=OSError(errno.ENOSPC, "full")))
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", Mock(side_effect=OSError(errno.ENOSPC, "full")))
     done = run_as(Mock(side_effect=RuntimeError("out of order")))
     assert (done.returncode, "Traceback" in done.stderr, "with this traceback" in done.stderr) == (70, True, True)
 

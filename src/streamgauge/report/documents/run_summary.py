@@ -58,7 +58,7 @@ TRIAL_COLUMNS = (
 
 def brief(result: Result) -> Document:
     """The answer with its figures, without the sections."""
-    verdict = result.verdict
+    verdict, search = result.verdict, result.search
     lead = [
         Paragraph(verdict.sentence, "unusable" if verdict.value == "invalid" else "because", terminal=True),
         *map(Paragraph, narrative.summary_sentences(result)),
@@ -77,18 +77,12 @@ def brief(result: Result) -> Document:
         meta=(f"{result.start_time} · {result.run_id}",),
         badge=labels.VERDICTS[verdict.value],
         style=verdict.value,
-        bounds=_bounds(result),
+        bounds=() if search is None else (f"({phrases.bracket(search)})", format_duration(search.seconds)),
         lead=tuple(one for one in lead if one.text),
         checks=checks_table(result) if verdict.checks else None,
         facts=tuple(_facts(result)),
         remarks=tuple(one for one in remarks if one.text),
     )
-
-
-def _bounds(result: Result) -> tuple[str, ...]:
-    """The bracket and the duration of a search."""
-    search = result.search
-    return (f"({phrases.bracket(search)})", format_duration(search.seconds)) if search is not None else ()
 
 
 def _facts(result: Result) -> list[Fact]:

@@ -276,7 +276,9 @@ def _fit_blocks(result: ScaleResult) -> Iterator[Table | Paragraph]:
         if fit.reason:
             yield Paragraph(f"{_LAWS[fit.law]}: no fit, because it {fit.reason}.")
             continue
-        figures = {_PARAMETERS[name]: (one, partial(_amount, name, result)) for name, one in fit.parameters.items()}
+        figures: dict[str, tuple[Figure, Format]] = {
+            _PARAMETERS[name]: (one, partial(_amount, name, result)) for name, one in fit.parameters.items()
+        }
         if fit.peak is not None:
             figures["resources beyond which capacity falls"] = (fit.peak, format_digits)
         rows = [(label, format_(one.value), _interval(one, format_)) for label, (one, format_) in figures.items()]

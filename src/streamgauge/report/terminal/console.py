@@ -281,5 +281,4 @@ def show_refusal(error: InputError, on: Console | None = None, options: Mapping[
 
 def say(to: Console, *parts: tuple[str, str] | str) -> None:
     """Prints plain text, or (text, style). `[x]` is not markup, and the terminal wraps long lines."""
-    pairs = [(part, "") if isinstance(part, str) else part for part in parts]
-    to.print(Text.assemble(*((text, style) for text, style in pairs)), soft_wrap=True)
+    to.print(Text.assemble(*parts), soft_wrap=True)
