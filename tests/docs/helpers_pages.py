@@ -19,6 +19,7 @@ TABLES = load(ROOT / "tools" / "docs_tables.py")
 COMMANDS = importlib.import_module("tables.commands")
 COVERAGE = importlib.import_module("tables.coverage")
 RESULTS = importlib.import_module("tables.results")
+TUNING_PROFILES = importlib.import_module("tables.tuning_profiles")
 
 
 def fences(text: str) -> list[tuple[str, str, str]]:

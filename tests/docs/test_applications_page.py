@@ -101,39 +101,9 @@ def test_other_applications_keep_their_rows() -> None:
         PAGE.rates([search("word_count")], [("smart_grid", "4")])
 
 
-def test_searches_are_separated_from_profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each has its own data files; where only one kind is given, the other's stay."""
-    folder = tmp_path / "found"
-    monkeypatch.setattr(PAGE, "DATA", tmp_path)
-    folder.mkdir()
-    (folder / PAGE.SEARCH).write_text(json.dumps(search("word_count")))
-    assert PAGE.main([str(folder)]) == 0
-    assert [path.name for path in tmp_path.glob("*.csv")] == ["application-rates.csv"]
-    (folder / PAGE.SEARCH).write_text(json.dumps(search("smart_grid")))
-    assert PAGE.main([str(folder)]) == 0
-    assert [row[0] for row in PAGE.rates_before()] == ["smart_grid", "word_count"]
-    (folder / PAGE.PROFILE).write_text(characterization().to_json())
-    assert PAGE.main([str(folder)]) == 0
-    assert len(list(tmp_path.glob("operator-*.csv"))) == 4
-    (folder / PAGE.PROFILE).unlink()
-    (folder / PAGE.SEARCH).write_text(json.dumps({"workload": "word_count", "search": None}))
-    with pytest.raises(SystemExit, match="is no search"):
-        PAGE.main([str(folder)])
-
-
 def test_the_data_have_the_columns_that_are_written() -> None:
     """Files in the repository can be extended: their heads are those of the program."""
     heads = {"application-rates.csv": PAGE.RATES, **{name: rows[0] for name, rows in PAGE.profiles([]).items()}}
     for name, head in heads.items():
         with (PAGE.DATA / name).open(newline="") as file:
             assert tuple(next(csv.reader(file))) == head, name
-
-
-def test_what_was_characterized_whole_is_not_measured_again(tmp_path: Path) -> None:
-    """The latest of each; one that was stopped is made anew."""
-    for folder, workload, finished in (("1", "a", True), ("2", "a", True), ("3", "b", False)):
-        (tmp_path / folder).mkdir()
-        study = {"workload": workload, "finished": finished}
-        (tmp_path / folder / "characterization.json").write_text(json.dumps(study))
-    (tmp_path / "4").mkdir()
-    assert PAGE.whole(tmp_path) == {"a": str(tmp_path / "2")}

@@ -10,8 +10,6 @@ import pytest
 
 from streamgauge.config.experiment import Experiment, build
 from streamgauge.config.experiment_file import read, to_toml
-from streamgauge.dataflow import graph
-from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.registry import capabilities
 from streamgauge.workloads.registry import get
 from tests.docs.helpers_pages import every_page, fences
@@ -32,20 +30,6 @@ def test_code_in_documents_runs(page: Path) -> None:
         if mark == "tested: experiment":
             assert language == "toml"
             assert_valid(build(tomllib.loads(code)))
-
-
-def test_the_flows_shown_first_run_on_spark() -> None:
-    """What a reader would copy is not refused; words that only the reference has stand in their table."""
-    namespace: dict[str, Any] = {}
-    first = next(
-        code
-        for mark, _, code in fences((ROOT / "docs" / "contributing" / "flow-language.md").read_text())
-        if mark == "tested"
-    )
-    exec(compile(first, "flow.md", "exec", dont_inherit=True), namespace)
-    flows = [value for value in namespace.values() if isinstance(value, Flow)]
-    assert len(flows) == 2
-    assert {type(node).__name__ for flow in flows for node in graph.operators(flow)} <= {*capabilities()["spark"].nodes}
 
 
 FAKE = """#!/bin/sh
@@ -83,12 +67,6 @@ def test_the_script_for_ci_compares_whatever_the_runs_found(
     assert [line.split()[:4] for line in calls if " compare " in line] == [
         ["streamgauge", "compare", "runs/base", "runs/new"]
     ] * (runs == 6)
-
-
-def test_the_worked_example_is_tested() -> None:
-    """All Python of docs/contributing/add-a-workload.md is under the mark, so that none of it is only believed."""
-    blocks = fences((ROOT / "docs" / "contributing" / "add-a-workload.md").read_text())
-    assert {mark for mark, language, _ in blocks if language == "python"} == {"tested"}
 
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=[path.name for path in EXPERIMENTS])

@@ -1,9 +1,7 @@
 """Every field, column and setting is described in the reference."""
 
-import importlib
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -11,23 +9,11 @@ from pydantic import BaseModel
 
 from streamgauge.artifacts import series_files
 from streamgauge.config.experiment import Experiment
-from streamgauge.results.latency import Latency
-from streamgauge.results.run import Result
 from streamgauge.studies.compare.metrics import comparables
 from tests.docs.helpers_pages import spans
 from tests.helpers_modules import ROOT, load
 
 FIELDS = load(ROOT / "tools" / "tables" / "fields.py")
-UNDESCRIBED = '''
-from pydantic import BaseModel
-
-class Part(BaseModel):
-    described: int
-    """What it is."""
-    undescribed: int
-    other: int = 0
-    """Described again."""
-'''
 
 
 def fields(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
@@ -70,24 +56,6 @@ def test_every_field_of_a_file_has_a_row(file: str) -> None:
                 path.removeprefix(home).strip("[].*") == name for path in listed if path.startswith(home)
             ), f"{home}: {name}"
     assert set(model.model_fields) <= set(listed)
-
-
-def test_statistics_of_a_latency_and_lists_of_a_search_have_rows() -> None:
-    """The walk over a result reaches models in models and in lists."""
-    listed = {row[0].strip("`?") for row in FIELDS.rows(Result, "latency", "search")}
-    assert {f"latency.event_time_us.{name}" for name in Latency.model_fields} <= listed
-    assert "search.trials[].offered_per_s" in listed
-    assert "search.at_90_percent.offered_per_s" not in listed
-
-
-def test_a_field_without_a_docstring_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tables cannot be made, and the error names the field."""
-    (tmp_path / "planted_results.py").write_text(UNDESCRIBED)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    part = importlib.import_module("planted_results").Part
-    assert FIELDS.meaning(part, "described") == "What it is."
-    with pytest.raises(LookupError, match=r"Part\.undescribed has no docstring below it"):
-        FIELDS.meaning(part, "undescribed")
 
 
 def test_every_key_of_an_experiment_is_described() -> None:

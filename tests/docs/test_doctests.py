@@ -18,8 +18,3 @@ def test_examples_give_what_they_show(path: Path) -> None:
     """Each as if it were typed in, in its module."""
     failed, attempted = doctest.testmod(importlib.import_module(".".join(("streamgauge", *path.with_suffix("").parts))))
     assert (failed, attempted > 0) == (0, True)
-
-
-def test_there_are_examples() -> None:
-    """They are looked for where they are."""
-    assert Path("stats/parallelism_advice.py") in SHOWING

@@ -202,19 +202,6 @@ def test_docstrings_name_existing_files() -> None:
     assert {module: set(files) - TO_BE_WRITTEN for module, files in missing.items() if set(files) - TO_BE_WRITTEN} == {}
 
 
-def test_missing_definitions_are_found() -> None:
-    """Functions, classes, constants with a type and without; a module that is not there has none; no files."""
-    text = (
-        "`metrics/event_latency.has_matches` `metrics/event_latency.Nothing` "
-        "`studies/operator_profile/profile._TYPES` `dataflow/nodes.Mode` `trial/no.thing`"
-    )
-    assert missing_names(text) == ["metrics/event_latency.Nothing", "trial/no.thing"]
-    assert missing_names("`verification/expected.py`, `_matches`; `metrics/event_latency.py`, `kind_of`") == [
-        "verification/expected._matches"
-    ]
-    assert missing_names("`metrics/event_latency.py` `engine/operators.parquet` `result.json`") == []
-
-
 def test_every_method_of_an_engine_is_documented() -> None:
     """add-an-engine.md has a row for each method of the interface, in their order, and for nothing else."""
     page = (ROOT / "docs" / "contributing" / "add-an-engine.md").read_text()

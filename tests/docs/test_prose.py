@@ -128,45 +128,6 @@ def test_prose_is_plain(files: Iterable[Path], faults_of: Callable[[str], list[s
     assert {name: each for name, each in faults.items() if each} == {}
 
 
-def test_what_breaks_the_rules_is_found() -> None:
-    """A long sentence, a banned phrase over a line's end and a commit; not what stands in code or in a table."""
-    assert too_long("One. " + "word " * 36 + "end.\n\n- " + "word " * 20) != []
-    assert banned("It is fast, but\nfor joins.") == ["but for"]
-    assert banned("```\nbut for\n```\n\n| nobody |\n") == []
-    assert commits("As of de9d4be, 1234567 and effaced stay.") == ["de9d4be"]
-
-
-def test_banned_phrases_in_code_are_found() -> None:
-    """In a docstring over a line's end, a comment and a message; not in names, nor in what Python calls None."""
-    planted = '''
-def nobody(value):
-    """Every value, but
-    for the last. It is None without one."""
-    # As ever, the first one stays.
-    raise ValueError(f"{value} is told twice")
-'''
-    assert sorted(banned_in_code(planted)) == [(3, "but for"), (5, "as ever"), (6, "is told")]
-
-
-@pytest.mark.parametrize(("pattern", "sentence"), TELEGRAMS.items())
-def test_telegrams_are_found(pattern: str, sentence: str) -> None:
-    """Each pattern finds its sentence, in a table, in a list and in a text of a module too; not in code."""
-    assert re.search(pattern, sentence, re.IGNORECASE)
-    for page in (sentence, f"| a | b |\n| {sentence} | c |", f"- {sentence}"):
-        assert telegrams(page) != [], page
-    assert telegrams_in_code(f"TEXT = {sentence!r}") != []
-    assert telegrams(f"```\n{sentence}\n```\n") == []
-
-
-@pytest.mark.parametrize("sentence", [
-    "CSV lines that cannot be parsed are skipped. There is no extension.", "The rate holds for this machine.",
-    "At 60 % the queue is no longer full.", "For an important target, run at least 500 batches.",
-    "Background load never invalidates a sustained trial.", "The recorder stood still. `...` stands for a number.",
-])  # fmt: skip
-def test_plain_sentences_pass(sentence: str) -> None:
-    assert telegrams(sentence) == []
-
-
 def words(pages: Iterable[Path]) -> dict[str, int]:
     return {str(page.relative_to(ROOT)): len(page.read_text().split()) for page in pages}
 

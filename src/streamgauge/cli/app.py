@@ -33,7 +33,6 @@ from streamgauge.cli.parameters import (
     Quiet,
     Verbose,
     build_experiment,
-    is_typed,
     pairs,
     parameters_of,
 )
@@ -156,10 +155,9 @@ def _kept(trace: str, folder: str) -> str:
     """The file that keeps a traceback: in the run folder, else a temporary one. Empty if neither takes it."""
     for place in (folder or None, None):
         with suppress(OSError):
-            handle, path = tempfile.mkstemp(prefix="traceback-", suffix=".txt", dir=place)
-            with os.fdopen(handle, "w") as file:
+            with tempfile.NamedTemporaryFile("w", prefix="traceback-", suffix=".txt", dir=place, delete=False) as file:
                 file.write(trace)
-            return path
+            return file.name
     return ""
 
 
@@ -185,11 +183,11 @@ def _add(name: str, shorthand: Shorthand) -> None:
     """Registers the command `name` with an option for each of its settings."""
 
     def call(
-        context: typer.Context, workload: str, json_: bool, quiet: bool, print_toml: bool, verbose: bool = False,
+        workload: str, json_: bool, quiet: bool, print_toml: bool, verbose: bool = False,
         dry_run: bool = False, **words: Any,
     ) -> None:  # fmt: skip
         experiment = build_experiment(name, workload, words, shorthand.workload_from)
-        if name == "scale" and experiment.search.resume is None and is_typed(context, "load.rate"):
+        if name == "scale" and experiment.search.resume is None and words["load__rate"] is not None:
             require_rate_is_used(experiment)
         perform(experiment, Options(json_, quiet, verbose), print_toml, dry_run)
 

@@ -20,7 +20,7 @@ from streamgauge.core.output import print_answer, print_progress
 
 if TYPE_CHECKING:
     from streamgauge.artifacts.run_folder import RunFolder, StudyResult
-    from streamgauge.report.terminal.studies import Plan
+    from streamgauge.report.documents.study_pages import Plan
     from streamgauge.results.run import Result
     from streamgauge.trial.events import FlowNodes
 

@@ -40,12 +40,11 @@ BROKERS_TOO = "--brokers"
 
 
 def parameters_of(command: str, workload_from: str, verbose: bool, dry_run: bool) -> Iterator[Parameter]:
-    """The parameters of a command, for Typer: its context, then its arguments and options.
+    """The parameters of a command, for Typer: its arguments, then its options.
 
     Options stand in the order of their groups; within a group, those without which the command cannot start are first.
     `workload_from`: the setting that names a run folder; with it the workload is optional.
     """
-    yield _parameter("context", typer.Context, Parameter.empty)
     yield _workload(command, workload_from)
     settings = [info.in_command(command) for info in SETTINGS.values() if command in info.commands]
     for info in sorted(settings, key=lambda info: (group_order(info.group), not info.required)):
@@ -59,12 +58,6 @@ def parameters_of(command: str, workload_from: str, verbose: bool, dry_run: bool
     if verbose:
         yield _parameter("verbose", Verbose, False)
     yield _parameter("print_toml", PrintToml, False)
-
-
-def is_typed(context: typer.Context, setting: str) -> bool:
-    """Whether the command line has the option of a setting, which may give its default."""
-    source = context.get_parameter_source(_parameter_name(setting))
-    return source is not None and source.name == "COMMANDLINE"
 
 
 _FILES = {"anatomy": "", "characterize": ", or FILE.py of a user job"}
@@ -88,10 +81,11 @@ _COMPLETIONS = {"engine": completion(engine_names), "transport": completion(tran
 def _option(command: str, info: SettingInfo, *other_flags: str) -> Parameter:
     default: Any = Parameter.empty if info.required else info.default or (False if info.is_switch else None)
     text = "off" if info.is_switch else info.default_text
-    if info.name in PROGRAM_DEFAULTS:  # the experiment fills it in, because a program has another one
+    # The experiment fills these in: a program has other defaults, and a rate that is typed may be the default one.
+    if info.name in (*PROGRAM_DEFAULTS, "load.rate"):
         default, text = None, info.default_text or info.default
-        if command not in _FILES:
-            text += f"; {PROGRAM_DEFAULTS[info.name]} for FILE.toml"
+    if info.name in PROGRAM_DEFAULTS and command not in _FILES:
+        text += f"; {PROGRAM_DEFAULTS[info.name]} for FILE.toml"
     help_ = f"{info.help}  [default: {text}]" if text else info.help
     type_: Any = bool if info.is_switch else list[str] | None if info.repeatable else str | None
     option = typer.Option(
@@ -137,7 +131,10 @@ def build_experiment(command: str, workload: str, words: Mapping[str, Any], work
     run = words.get(workload_from.replace(".", "__")) or ""
     if (name := attempt(lambda: workload or _workload_of(run, workload_from), problems)) is not None:
         values["workload"] = name
-    for name, given in _with_brokers(words).items():
+    typed = {name: given for name, given in words.items() if name != "brokers"}
+    if (brokers := words.get("brokers")) is not None:
+        typed["transport_options"] = [*(typed["transport_options"] or ()), f"brokers={brokers}"]
+    for name, given in typed.items():
         section, _, key = name.rpartition("__")
         info = SETTINGS[name.replace("__", ".")]
         value = attempt(partial(pairs, info.flag, given), problems) if info.metavar == NAME_VALUE else given
@@ -160,14 +157,6 @@ def built(values: dict[str, Any], problems: Sequence[Problem] = ()) -> Experimen
         raise InputError([*known, *further_problems(values, known)], incomplete=True)
     assert isinstance(experiment, Experiment)
     return experiment
-
-
-def _with_brokers(words: Mapping[str, Any]) -> dict[str, Any]:
-    """Converts `--brokers` to a transport option."""
-    brokers, rest = words.get("brokers"), {name: given for name, given in words.items() if name != "brokers"}
-    if brokers is None:
-        return rest
-    return {**rest, "transport_options": [*(rest["transport_options"] or ()), f"brokers={brokers}"]}
 
 
 def _workload_of(run: str, setting: str) -> str:

@@ -1,11 +1,10 @@
 """Typed words that are no command, option or value, refused in the form of every other refusal."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from typer import BadParameter
-from typer._click.exceptions import NoArgsIsHelpError, UsageError  # Typer has no public name for them
+from typer import TyperException
 from typer.core import TyperCommand, TyperGroup
 
 from streamgauge.config.experiment import SETTINGS
@@ -27,6 +26,8 @@ WITHOUT_ONE = {"-t": "leave it out: a run makes its topics, and the file of a pr
 """Such options that have none here, with the way out."""
 
 
+_TYPED = "streamgauge.typed"
+"""Where a command's context has the words that the parser read, by the name of their parameter."""
 NEAR = 0.7
 """Least similarity of an option that is suggested. That of `--rate` and `--master` is 0.6."""
 
@@ -37,12 +38,11 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
-        typed: dict[str, Any] = {}
-        with _as_refusals(ctx, typed):
+        with _as_refusals(ctx):
             parser = self.make_parser(ctx)
             parser.ignore_unknown_options = True
             values, left, _ = parser.parse_args(args=list(args))
-            typed.update(values)
+            ctx.meta[_TYPED] = values
             arguments = [one.name for one in self.params if one.param_type_name == "argument"]
             words = [word for word in (*map(values.get, arguments), *left) if isinstance(word, str)]
             if "--" not in args and (unknown := [word for word in words if word.startswith("-") and word != "-"]):
@@ -57,7 +57,7 @@ class CommandGroup(TyperGroup):
     """Commands; an unknown one is refused with the most similar one, and the list of all."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        with _as_refusals(ctx, {}):
+        with _as_refusals(ctx) if args else nullcontext():  # without a word Typer shows the help, by an error too
             return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -70,31 +70,26 @@ class CommandGroup(TyperGroup):
 
 
 @contextmanager
-def _as_refusals(ctx: Any, typed: Mapping[str, Any]) -> Iterator[None]:
-    """Turns Typer's errors into refusals. `typed`: the words that its parser read, by the name of their parameter."""
+def _as_refusals(ctx: Any) -> Iterator[None]:
+    """Turns Typer's errors into refusals."""
     try:
         yield
-    except NoArgsIsHelpError:
-        raise
-    except UsageError as error:
-        raise InputError(_problem_of(ctx, error, typed), incomplete=True) from None
+    except TyperException as error:
+        raise InputError(_problem_of(ctx, error), incomplete=True) from None
 
 
-def _problem_of(ctx: Any, error: UsageError, typed: Mapping[str, Any]) -> Problem:
-    """The problem of an unknown option of a group, a missing or a wrong value."""
-    parameter: Any = error.param if isinstance(error, BadParameter) else None
-    option = getattr(error, "option_name", "")
-    if parameter is None and not any(option in one.opts for one in ctx.command.params):
-        return _unknown_option(ctx, option)
-    if parameter is not None and parameter.param_type_name == "argument":
+def _problem_of(ctx: Any, error: Any) -> Problem:
+    """The problem of an option as it is typed, or of a parameter whose value is missing or, of a number, wrong."""
+    if flag := getattr(error, "option_name", ""):
+        if not any(flag in one.opts for one in ctx.command.params):
+            return _unknown_option(ctx, flag)
+        rule = error.message.removeprefix(f"Option {flag!r} ").rstrip(".")
+        return Problem(flag, rule, None, _example(ctx, flag))
+    if error.param.param_type_name == "argument":
         words = [one.metavar for one in ctx.command.params if one.param_type_name == "argument"]
-        return Problem(parameter.metavar, "must be given", None, " ".join([ctx.command_path, *words]))
-    if parameter is None:
-        rule = str(error.message).removeprefix(f"Option {option!r} ").rstrip(".")
-        return Problem(option, rule, None, _example(ctx, option))
-    flag, got = parameter.opts[0], typed.get(parameter.name)
-    rule = "must be given" if got is None else "must be a whole number"  # the only type that Typer reads itself
-    return Problem(flag, rule, got, _example(ctx, flag))
+        return Problem(error.param.metavar, "must be given", None, " ".join([ctx.command_path, *words]))
+    flag, got = error.param.opts[0], ctx.meta[_TYPED].get(error.param.name)
+    return Problem(flag, "must be given" if got is None else "must be a whole number", got, _example(ctx, flag))
 
 
 def _unknown_option(ctx: Any, word: str) -> Problem:

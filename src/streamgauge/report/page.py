@@ -6,7 +6,7 @@ import re
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from streamgauge.report.document_blocks import GLOSSARY, Block, Document
+from streamgauge.report.document_blocks import GLOSSARY, Document
 from streamgauge.results.text.narrative import capital
 
 _MARKED = re.compile(
@@ -19,10 +19,6 @@ _MARKED = re.compile(
 def render(document: Document) -> str:
     """The page as text."""
     return _environment().get_template("document.html.j2").render(d=document, glossary=capital(GLOSSARY))
-
-
-def _kind_of(block: Block) -> str:
-    return type(block).__name__.lower()
 
 
 def _coded(text: str) -> Markup:
@@ -43,5 +39,5 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"svg": Markup, "kind": _kind_of, "coded": _coded, "capital": capital}
+    environment.filters |= {"svg": Markup, "coded": _coded, "capital": capital}
     return environment

@@ -5,7 +5,7 @@ from typing import Any, Self
 from pydantic import Field, SerializationInfo, field_serializer, field_validator
 
 from streamgauge.core.former_names import TransportName
-from streamgauge.results.codes import ResultPart, version_field
+from streamgauge.results.codes import ResultPart, StudyHead, version_field
 from streamgauge.results.verdict import VerdictValue
 
 SCHEMA_VERSION = 2
@@ -137,15 +137,11 @@ class BreakdownTrial(Decomposition, TrialConditions):
         return cls(**dict(conditions), **dict(decomposition))
 
 
-class LatencyBreakdown(ResultPart):
+class LatencyBreakdown(StudyHead):
     """A latency breakdown, as far as it goes."""
 
     schema_version: int = version_field(SCHEMA_VERSION)
     """Version of this layout."""
-    workload: str
-    """What was measured."""
-    engine: str
-    """The engine under test."""
     transport: TransportName
     """How events travelled."""
     transport_options: dict[str, str] = Field(default_factory=dict)
@@ -158,12 +154,6 @@ class LatencyBreakdown(ResultPart):
     """The tuning profile."""
     load: dict[str, Any] = Field(default_factory=dict)
     """The load of the first trial."""
-    environment: dict[str, Any]
-    """As in result.json."""
-    start_time: str
-    """When it began, UTC."""
-    folder: str
-    """Where it was written."""
     stages: dict[str, str]
     """Each stage's name, and what its time is spent on."""
     published: tuple[str, ...]
@@ -172,5 +162,3 @@ class LatencyBreakdown(ResultPart):
     """The greatest published share of useful work; null if none applies."""
     trials: tuple[BreakdownTrial, ...] = ()
     """The trials in order."""
-    finished: bool = False
-    """False until every trial is in the file."""

@@ -26,6 +26,25 @@ class ResultPart(BaseModel):
         return self.model_dump_json(indent=2)
 
 
+class StudyHead(ResultPart):
+    """What the file of every study begins with."""
+
+    schema_version: int
+    """Version of this layout."""
+    workload: str
+    """What was measured."""
+    engine: str
+    """The engine under test."""
+    environment: dict[str, Any]
+    """As in result.json."""
+    start_time: str
+    """When it began, UTC."""
+    folder: str
+    """Where it was written."""
+    finished: bool = False
+    """False until it came to its end."""
+
+
 class _Code(StrEnum):
     """A code with its meaning."""
 

@@ -5,7 +5,7 @@ from typing import Any, Self
 from pydantic import Field
 
 from streamgauge.core.exit_codes import VERDICT_CODES, ExitCode
-from streamgauge.results.codes import ResultPart, version_field
+from streamgauge.results.codes import ResultPart, StudyHead, version_field
 from streamgauge.results.verdict import VerdictValue
 
 SCHEMA_VERSION = 1
@@ -94,33 +94,21 @@ class MatrixCell(CellFigures):
     """Which repetition of its combination it is, from 1."""
 
 
-class MatrixResult(ResultPart):
+class MatrixResult(StudyHead):
     """The cells of a matrix, as far as they were run."""
 
     schema_version: int = version_field(SCHEMA_VERSION)
     """Version of this layout."""
     command: str
     """The command of every cell."""
-    workload: str
-    """What was measured; cells may vary it."""
-    engine: str
-    """The engine under test; cells may vary it."""
     varied: tuple[str, ...]
     """The settings that cells vary."""
     planned: int
     """How many cells the matrix has."""
-    environment: dict[str, Any]
-    """As in result.json."""
     job_files: dict[str, str] = Field(default_factory=dict)
     """SHA-256 of user jobs, samples and data at the start. A resumed matrix refuses changed files."""
-    start_time: str
-    """When it began, UTC."""
-    folder: str
-    """Where it was written."""
     cells: tuple[MatrixCell, ...] = ()
     """The cells that were run, by number."""
-    finished: bool = False
-    """Whether every cell of the matrix was run to its end."""
 
     def with_cell(self, cell: MatrixCell) -> Self:
         """The result with a cell, instead of an earlier attempt at it."""

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from streamgauge.results.codes import ResultPart, version_field
+from streamgauge.results.codes import ResultPart, StudyHead, version_field
 from streamgauge.results.verdict import VerdictValue
 
 SCHEMA_VERSION = 2
@@ -216,15 +216,11 @@ class MemoryDistribution(ResultPart):
     """`low`, `medium` or `high`."""
 
 
-class ProfileRequest(ResultPart):
+class ProfileRequest(StudyHead):
     """What is profiled. The file holds only this until the profile is complete."""
 
     schema_version: int = version_field(SCHEMA_VERSION)
     """Version of this layout."""
-    workload: str
-    """What is profiled."""
-    engine: str
-    """The engine under test."""
     parameters: dict[str, Any]
     """Parameters of the workload."""
     options: dict[str, str]
@@ -237,14 +233,6 @@ class ProfileRequest(ResultPart):
     """How many instances the advice distributes (K)."""
     weights: Weights
     """The weights that decide."""
-    environment: dict[str, Any]
-    """As in result.json."""
-    start_time: str
-    """When it began, UTC."""
-    folder: str
-    """Where it was written."""
-    finished: bool = False
-    """False until the file is complete."""
 
 
 class ProfileFigures(ResultPart):

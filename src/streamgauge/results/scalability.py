@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from streamgauge.core.former_names import TransportName
-from streamgauge.results.codes import ResultPart, version_field
+from streamgauge.results.codes import ResultPart, StudyHead, version_field
 from streamgauge.results.matrix import CellFigures
 from streamgauge.results.verdict import VerdictValue
 
@@ -129,13 +129,11 @@ class ScaleAxes(ResultPart):
     """Events per second of each load. With a fixed frequency they follow from the number of keys."""
 
 
-class ScaleResult(ScaleAxes):
+class ScaleResult(ScaleAxes, StudyHead):
     """A scalability study, as far as it was run."""
 
     schema_version: int = version_field(SCHEMA_VERSION)
     """Version of this layout."""
-    engine: str
-    """The engine under test."""
     transport: TransportName
     """How events travelled."""
     parameters: dict[str, Any]
@@ -149,20 +147,12 @@ class ScaleResult(ScaleAxes):
     """`slope` or `ehrenstein`."""
     repeat: int
     """Trials of each cell that decide it."""
-    environment: dict[str, Any]
-    """As in result.json."""
     job_files: dict[str, str] = Field(default_factory=dict)
     """SHA-256 of user jobs, samples and data at the start. A resumed study refuses changed files."""
-    start_time: str
-    """When it began, UTC."""
-    folder: str
-    """Where it was written."""
     notes: tuple[str, ...] = ()
     """What to know of the figures."""
     cells: tuple[ScaleCell, ...] = ()
     """The trials, in their order."""
-    finished: bool = False
-    """Whether the search came to its end."""
     decided: bool = False
     """Whether it came to its end, every cell that it tried was decided, and no answers were wrong."""
     capacities: tuple[Capacity, ...] = ()

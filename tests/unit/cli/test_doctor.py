@@ -9,13 +9,11 @@ import pytest
 
 from streamgauge.core.errors import Problem
 from streamgauge.core.machine_check import MachineCheck
-from streamgauge.preflight import machine_requirements
 from streamgauge.report.terminal.catalogue import show_machine
 from streamgauge.transports.kafka import topics
 from tests.unit.cli.helpers_commands import Invoke, assert_one_refusal
 
 KEYS = ["name", "status", "found", "problems", "needed_with"]
-COLUMNS, LINES = 80, 24
 
 
 @pytest.fixture(autouse=True)
@@ -78,18 +76,6 @@ def test_a_default_run_needs_no_brokers_that_are_named(invoke: Invoke, monkeypat
 
 def answer_of(*checks: MachineCheck) -> dict[str, Any]:
     return {"can_start": True, "checks": [one.to_json() for one in checks]}
-
-
-def test_a_machine_that_lacks_nothing_fits_a_terminal(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The longest names and texts that a good machine has, in 80 columns and 24 lines with the prompt."""
-    names = [one.name for one in machine_requirements.machine_checks("127.0.0.1:9")]
-    monkeypatch.setenv("COLUMNS", str(COLUMNS))
-    show_machine(answer_of(*(MachineCheck(name, "x" * 45) for name in names)))
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 1 + len(names) < LINES
-    assert max(map(len, lines)) <= COLUMNS
 
 
 def test_what_is_not_good_is_followed_by_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:

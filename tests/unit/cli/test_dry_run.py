@@ -17,7 +17,6 @@ from streamgauge.results.dry_run import TrialPlan
 from streamgauge.studies.capacity import sustain as sustain_module
 from streamgauge.studies.run import run as run_module
 from streamgauge.system import java
-from streamgauge.transports import registry as transports
 from tests.unit.cli.helpers_commands import Invoke
 
 CEILING_PER_S = 5e6
@@ -142,13 +141,6 @@ def test_an_experiment_file_is_planned_as_its_command(stand: Path, invoke: Invok
     path = stand / "one.toml"
     path.write_text(invoke("run", "identity", "--rate", "20k", "--print-toml").stdout)
     assert plan_of(invoke, "experiment", str(path)) == plan_of(invoke, "run", "identity", "--rate", "20k")
-
-
-def test_the_broker_of_the_plan_is_that_of_the_transport() -> None:
-    """Otherwise the tests above would prove nothing about a transport without one."""
-    assert {name: bool(transports.transport(name).broker) for name in transports.NAMES} == {
-        "memory": False, "kafka": True, "socket": False,
-    }  # fmt: skip
 
 
 def test_names_of_sparks_settings_are_not_checked_before_its_start(stand: Path, invoke: Invoke) -> None:

@@ -114,7 +114,7 @@ def test_the_traceback_of_a_defect_is_kept(
 
 def test_a_traceback_that_no_disk_takes_is_printed(monkeypatch: pytest.MonkeyPatch, run_as: Any) -> None:
     monkeypatch.delenv(app.TRACEBACK, raising=False)
-    monkeypatch.setattr(tempfile, "mkstemp", Mock(side_effect=OSError(errno.ENOSPC, "full")))
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", Mock(side_effect=OSError(errno.ENOSPC, "full")))
     done = run_as(Mock(side_effect=RuntimeError("out of order")))
     assert (done.returncode, "Traceback" in done.stderr, "with this traceback" in done.stderr) == (70, True, True)
 
@@ -225,13 +225,6 @@ def test_what_needs_a_flow_is_reported_where_none_can_be_built(stand: Path, invo
     names = ("--rate", "--duration", "--seed", "slide", "option lowering.agg")
     assert [name for name in names if f"error: {name}: " not in done.stderr] == []
     assert (done.returncode, done.stdout, done.stderr.count("try:")) == (2, "", 5)
-
-
-def test_a_files_settings_have_the_names_that_stand_there(stand: Path, invoke: Invoke) -> None:
-    """A user has typed no option for them."""
-    (stand / "a.toml").write_text('command = "run"\nworkload = "identity"\n[load]\nrate = "fast"\n')
-    done = invoke("experiment", "a.toml")
-    assert (done.returncode, "error: load.rate: " in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("flag", ["--set", "--option"])

@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from streamgauge.config.experiment_file import read
-from streamgauge.engines.registry import capabilities
 from streamgauge.results.verdict import Check
 from streamgauge.studies.capacity import sustain as sustain_module
 from streamgauge.studies.selftest import checks
-from streamgauge.transports.registry import transport
 from tests.unit.cli.helpers_commands import Invoke, assert_one_refusal, command, result_of
 
 
@@ -28,20 +26,6 @@ def test_engines_as_json_have_the_options_of_their_transports(invoke: Invoke) ->
     rows = {row["name"]: row["transport_options"] for row in json.loads(invoke("engines", "--json").stdout)}
     assert rows["known"] == {"memory": []}
     assert {"brokers", "encoding", "acks"} <= {option["name"] for option in rows["spark"]["kafka"]}
-
-
-def test_engines_as_json_say_what_they_read_promise_and_fetch(invoke: Invoke) -> None:
-    """As their capabilities do, and with what their transports fetch; what a program promises stands in its file."""
-    rows = {row["name"]: row for row in json.loads(invoke("engines", "--json").stdout)}
-    assert list(rows) == list(capabilities())
-    for name, each in capabilities().items():
-        row, own, over = rows[name], len(each.fetches), [len(transport(one).fetches) for one in each.transports]
-        assert (row["encodings"], row["delivery"]) == (list(each.encodings), each.delivery)
-        assert len(row["fetches"]) == own + sum(over)
-    assert {name for name, row in rows.items() if row["fetches"]} == {
-        name for name, each in capabilities().items() if "kafka" in each.transports
-    }
-    assert rows["external"]["delivery"] is None
 
 
 @pytest.mark.parametrize("what", ["workloads", "engines"])
@@ -140,15 +124,6 @@ def test_the_self_test_answers_as_json(monkeypatch: pytest.MonkeyPatch, invoke: 
     assert set(result) == {"ok", "quick", "seconds", "environment", "items"}
     assert result["environment"]["cpus"] >= 1
     assert f"{'holds' if holds else 'FAILS'}  f  the same seed" in done.stderr
-
-
-def test_a_report_says_where_it_is_as_json(stand: Path, invoke: Invoke) -> None:
-    """One object on stdout; the page is there."""
-    (stand / "result.json").write_text(result_of("sustained").to_json())
-    done = invoke("report", str(stand), "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout) == {"report": str(stand / "report.html"), "damage": []}
-    assert "said so" in (stand / "report.html").read_text()
 
 
 @pytest.mark.parametrize("words", [["sustain", "identity", "-v"], ["experiment", "experiment.toml", "-v"]])

@@ -52,17 +52,6 @@ def test_a_dry_run_counts_trials_and_minutes(stand: Path, invoke: Invoke) -> Non
     assert list(stand.iterdir()) == []
 
 
-def test_a_file_does_the_same(stand: Path, invoke: Invoke) -> None:
-    """`--print-toml` prints it; a dry run of it too."""
-    shown = invoke(*WORDS, *GRID, "--print-toml")
-    assert shown.returncode == 0
-    (stand / "experiment.toml").write_text(shown.stdout)
-    plans = [
-        invoke(*words, "--dry-run", "--json").stdout for words in ((*WORDS, *GRID), ("experiment", "experiment.toml"))
-    ]
-    assert plans[0] == plans[1] != ""
-
-
 @pytest.mark.parametrize("file", EHRENSTEIN, ids=lambda path: path.stem)
 def test_the_papers_experiments_can_be_planned(stand: Path, invoke: Invoke, file: Path) -> None:
     """Each file of Ehrenstein 2020, figure 5 among them; nothing is started."""

@@ -13,26 +13,12 @@ from streamgauge import __version__
 from streamgauge.cli import app
 from streamgauge.cli.help import GROUPS
 from streamgauge.core.exit_codes import ExitCode
-from tests.unit.cli.helpers_commands import Invoke, command
+from tests.unit.cli.helpers_commands import Invoke
 
 HEAVY = ("pyspark", "prometheus_client", "pyarrow.flight", "altair", "vl_convert", "duckdb", "scipy", "pandas")
 
 
-def loaded_by(code: str) -> set[str]:
-    """The heavy modules that a piece of code loads."""
-    asking = f"import sys\n{code}\nprint('\\n'.join(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", asking], capture_output=True, text=True, check=True)
-    return set(done.stdout.splitlines()) & set(HEAVY)
-
-
-def test_the_package_loads_nothing_heavy() -> None:
-    """`import streamgauge` is for scripts that may not need an engine."""
-    assert loaded_by("import streamgauge") == set()
-
-
-def test_help_loads_nothing_heavy() -> None:
-    """Help comes at once: neither an engine nor Flight nor a plotting library is loaded for it."""
-    code = """
+HELP = """
 from streamgauge.cli import app
 for words in (["--help"], *([name, "--help"] for name in ("run", "sustain", "compare", "characterize"))):
     sys.argv = ["streamgauge", *words]
@@ -41,17 +27,18 @@ for words in (["--help"], *([name, "--help"] for name in ("run", "sustain", "com
     except SystemExit as stop:
         assert not stop.code
 """
-    assert loaded_by(code) == set()
 
 
-def test_the_workloads_load_nothing_heavy() -> None:
-    """Every command that names one loads all of them."""
-    assert loaded_by("from streamgauge.workloads.registry import names\nnames()") == set()
-
-
-def test_the_check_for_heavy_modules_can_fail() -> None:
-    """It sees what is loaded."""
-    assert loaded_by("import pyarrow.flight") == {"pyarrow.flight"}
+@pytest.mark.parametrize(("code", "heavy"), [
+    ("import streamgauge", set()), (HELP, set()),
+    ("from streamgauge.workloads.registry import names\nnames()", set()),  # every command that names one loads all
+    ("import pyarrow.flight", {"pyarrow.flight"}),
+], ids=["package", "help", "workloads", "heavy"])  # fmt: skip
+def test_nothing_heavy_is_loaded(code: str, heavy: set[str]) -> None:
+    """By scripts that may not need an engine, and for help, which comes at once."""
+    asking = f"import sys\n{code}\nprint('\\n'.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", asking], capture_output=True, text=True, check=True)
+    assert set(done.stdout.splitlines()) & set(HEAVY) == heavy
 
 
 def helps() -> list[tuple[str, Any]]:
@@ -142,11 +129,3 @@ def test_help_ends_with_the_exit_codes() -> None:
     (name, group), *_ = helps()
     text = " ".join(help_of(name, group).split()).partition("Exit codes: ")[2]
     assert text == " ".join(f"{code} {code.meaning}" for code in ExitCode)
-
-
-def test_help_names_every_command() -> None:
-    """What there is can be seen from the first page."""
-    done = command("--help")
-    assert done.returncode == 0
-    for name in ("run", "sustain", "generate", "experiment", "workloads", "engines", "compare", "report"):
-        assert name in done.stdout

@@ -3,22 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from streamgauge.results.latency import LATENCY_KINDS, PERCENTILES, STATISTICS, Latencies, Latency
 from streamgauge.results.run import FITS_SHOWN, FITTED, Operator, Verification, shown_notes
-
-
-def test_the_statistics_are_those_that_a_latency_has() -> None:
-    """One list for all that compute, limit, draw and print them: nothing too much in it, nothing left out."""
-    counts = {"count", "effective_count", "lower_bounds", "note"}
-    assert [name for name in Latency.model_fields if name not in counts] == list(STATISTICS)
-    assert {name: float(f"0.{name[1:].replace('_', '')}") for name in PERCENTILES} == PERCENTILES
-
-
-def test_every_kind_is_found_by_its_name() -> None:
-    """`of` gives what the field of that kind holds."""
-    for number, kind in enumerate(LATENCY_KINDS):
-        assert Latencies.model_validate({f"{kind}_us": Latency(count=number)}).by_kind(kind) == Latency(count=number)
-    assert set(Latencies.model_fields) == {f"{kind}_us" for kind in LATENCY_KINDS} | {"notes"}
 
 
 def test_wide_samples_have_few_notes_for_people() -> None:

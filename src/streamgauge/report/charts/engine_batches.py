@@ -156,7 +156,7 @@ def _duration_chart(batches: Batches, width: int) -> Any:
     factor, unit = unit_of_time(float(batches.total_us.max()))
     bar_px = max(1.0, 0.72 * width / max(len(batches), 12))
     title = "start of the batch, seconds since the run's start"
-    scale = alt.Scale(domain=_has_space_for_bars(batches.start_s, bar_px / width), nice=False)
+    scale = alt.Scale(zero=True, padding=bar_px / 2, nice=False)
     x = alt.X("t:Q", scale=scale, axis=alt.Axis(title=title, grid=False, tickCount=ticks(width), labelExpr=PLAIN))
     y = alt.Y("v:Q", axis=numbers(5))
     layers = [
@@ -165,13 +165,6 @@ def _duration_chart(batches: Batches, width: int) -> Any:
         if rows
     ]
     return alt.layer(*layers).properties(width=width, height=150, title=axis_title(f"duration of a batch ({unit})"))
-
-
-def _has_space_for_bars(start_s: NDArray[np.float64], bar_share: float) -> list[float]:
-    """The run's time with half a bar of space at both ends; a bar takes `bar_share` of the axis."""
-    first, last = min(0.0, float(start_s.min())), float(start_s.max())
-    margin = bar_share * max(last - first, 1.0)
-    return [first - margin if first == float(start_s.min()) else first, last + margin]
 
 
 def _waterfall_chart(batches: Batches, width: int) -> Any:

@@ -1,7 +1,7 @@
 """The flow of a workload as an inline SVG: one box per node with the figures of its operator, arrows along the data.
 
 A description is a list of mappings with the keys `name`, `kind`, `label` (what the node does, as text) and `inputs`
-(names of the nodes it reads). Sources come first, sinks last. Wide pictures run left to right, narrow ones downwards.
+(names of the nodes it reads). Each node comes after its inputs. Wide pictures run left to right, narrow ones downwards.
 """
 
 import textwrap
@@ -53,11 +53,9 @@ def picture(flow: Sequence[Mapping[str, Any]] | None, result: Result) -> Figure 
 
 def _layers(flow: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
     """Nodes by their distance from the sources along the longest path."""
-    depth = {node["name"]: 0 for node in flow}
-    for _ in flow:
-        for node in flow:
-            before = [depth[name] for name in node["inputs"] if name in depth]
-            depth[node["name"]] = min(1 + max(before, default=-1), len(flow) - 1)
+    depth: dict[str, int] = {}
+    for node in flow:
+        depth[node["name"]] = 1 + max((depth[name] for name in node["inputs"]), default=-1)
     return [[node for node in flow if depth[node["name"]] == layer] for layer in sorted(set(depth.values()))]
 
 
@@ -131,7 +129,7 @@ def _svg(boxes: list[_Box], across: bool, prefix: str, said: str) -> str:
     width = max(box.x + box.width for box in boxes) + 2
     height = max(box.y + box.height for box in boxes) + 2
     places = {box.name: box for box in boxes}
-    arrows = [_arrow(places[name], box, across, prefix) for box in boxes for name in box.inputs if name in places]
+    arrows = [_arrow(places[name], box, across, prefix) for box in boxes for name in box.inputs]
     head = (
         f'<defs><marker id="{prefix}-head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
         'orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="var(--muted)"/></marker></defs>'

@@ -13,7 +13,6 @@ from typing import Any
 import altair as alt
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from streamgauge.artifacts.series_files import LATENCIES
 from streamgauge.core.arrays import Floats
@@ -28,7 +27,6 @@ from streamgauge.report.charts.svg import (
     axis_title,
     draw_line,
     figure,
-    floats,
     numbers,
     ticks,
     unit_of_size,
@@ -92,35 +90,19 @@ def from_series(series: pa.Table) -> Timeline | None:
         return None
     time_us = series.column("time_us").to_numpy()
     start_us = int(time_us[0])
-    others = ("time_us", "phase", "lag_by_partition")
-    raw = {name: floats(series, name) for name in series.column_names if name not in others}
-    raw["handed_out_mean"] = _smooth(raw["handed_out"])
+    raw = series.drop_columns(["time_us", "phase", "lag_by_partition"]).to_pandas().astype(np.float64)
+    handed_out = raw["handed_out"]
+    # Over each second and the nine before it, because micro-batches make single seconds jump.
+    raw["handed_out_mean"] = handed_out.rolling(_SMOOTH_S, min_periods=1).mean().where(handed_out.notna())
     lags = series.column("lag_by_partition").to_pylist()
-    raw["lag_most"] = np.array([max(lag) if lag and len(lag) > 1 else np.nan for lag in lags], np.float64)
-    raw["off_plan"] = abs(np.cumsum(raw["planned"] - raw["offered"]))
+    raw["lag_most"] = [max(lag) if lag and len(lag) > 1 else np.nan for lag in lags]
+    raw["off_plan"] = (raw["planned"] - raw["offered"]).cumsum().abs()
     second = (time_us - start_us) / US
     bin_s = max(1, int(np.ceil((second[-1] + 1) / POINTS_MAX)))
-    cells, edges = np.unique((second // bin_s).astype(np.int64), return_index=True)
-    columns = {name: _reduce(name, values, edges) for name, values in raw.items()}
+    points = raw.groupby(second // bin_s * bin_s).agg({name: "mean" if name in _MEANS else "max" for name in raw})
+    columns = {name: values.to_numpy() for name, values in points.items()}
     bands = _phases(second, series.column("phase").to_pylist())
-    return Timeline((cells * bin_s).astype(np.float64), bin_s, columns, bands, start_us, float(second[-1]) + 1)
-
-
-def _reduce(name: str, values: Floats, edges: NDArray[np.int64]) -> Floats:
-    if name not in _MEANS:
-        return np.asarray(np.fmax.reduceat(values, edges))
-    known = np.isfinite(values)
-    total = np.add.reduceat(np.where(known, values, 0.0), edges)
-    n = np.add.reduceat(known.astype(np.float64), edges)
-    return np.divide(total, n, out=np.full(len(edges), np.nan), where=n > 0)
-
-
-def _smooth(values: Floats) -> Floats:
-    """Mean over each second and the nine before it; micro-batches make single seconds jump."""
-    known = np.isfinite(values).astype(np.float64)
-    total = np.convolve(np.where(known > 0, values, 0.0), np.ones(_SMOOTH_S))[: len(values)]
-    n = np.convolve(known, np.ones(_SMOOTH_S))[: len(values)]
-    return np.divide(total, n, out=np.full(len(values), np.nan), where=(n > 0) & (known > 0))
+    return Timeline(points.index.to_numpy(), bin_s, columns, bands, start_us, float(second[-1]) + 1)
 
 
 def _phases(second: Floats, phases: list[str]) -> tuple[Band, ...]:

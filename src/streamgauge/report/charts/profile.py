@@ -54,10 +54,8 @@ def _time_chart(rows: list[dict[str, Any]], width: int) -> Any:
     return _together(layers, len(rows), width, f"time of a tuple ({unit})")
 
 
-def memory(of: MemoryDistribution | None) -> Figure | None:
-    """A bar for each figure of the distribution; None if memory was not sampled."""
-    if of is None:
-        return None
+def memory(of: MemoryDistribution) -> Figure:
+    """A bar for each figure of the distribution."""
     return figure(
         "memory",
         "Memory of the engine's processes while operators were timed",

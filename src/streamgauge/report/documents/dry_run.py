@@ -1,6 +1,6 @@
 """The plan of a run or of a search as a document: what would be started, how long it takes, what cannot be had.
 
-It is of its own because only `--dry-run` loads it.
+It is of its own because no run or search was made, so it shares nothing with their documents.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,7 @@
 """The answer of a run or a search as a document, from its result alone."""
 
 import re
+import textwrap
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
@@ -33,7 +34,7 @@ from streamgauge.results.search import TrialSummary
 from streamgauge.results.text import narrative, phrases
 from streamgauge.results.verdict import Check
 
-RULE_CHARACTERS = 100
+RULE_CHARACTERS = 103
 """Characters of a malformed-record rule that are shown beside the answer."""
 OF_A_CORE = "of a core"
 _SHORT = {"processing_time": "processing", "until_counted": "counted"}
@@ -57,7 +58,7 @@ TRIAL_COLUMNS = (
 
 def brief(result: Result) -> Document:
     """The answer with its figures, without the sections."""
-    verdict = result.verdict
+    verdict, search = result.verdict, result.search
     lead = [
         Paragraph(verdict.sentence, "unusable" if verdict.value == "invalid" else "because", terminal=True),
         *map(Paragraph, narrative.summary_sentences(result)),
@@ -76,18 +77,12 @@ def brief(result: Result) -> Document:
         meta=(f"{result.start_time} · {result.run_id}",),
         badge=labels.VERDICTS[verdict.value],
         style=verdict.value,
-        bounds=_bounds(result),
+        bounds=() if search is None else (f"({phrases.bracket(search)})", format_duration(search.seconds)),
         lead=tuple(one for one in lead if one.text),
         checks=checks_table(result) if verdict.checks else None,
         facts=tuple(_facts(result)),
         remarks=tuple(one for one in remarks if one.text),
     )
-
-
-def _bounds(result: Result) -> tuple[str, ...]:
-    """The bracket and the duration of a search."""
-    search = result.search
-    return (f"({phrases.bracket(search)})", format_duration(search.seconds)) if search is not None else ()
 
 
 def _facts(result: Result) -> list[Fact]:
@@ -255,9 +250,7 @@ def _short_rule(rule: str) -> str:
     if len(rule) <= RULE_CHARACTERS:
         return rule
     plain = re.sub(r"'[^']*'", "'...'", rule)
-    if len(plain) > RULE_CHARACTERS:
-        plain = f"{plain[:RULE_CHARACTERS].rpartition(' ')[0] or plain.partition(' ')[0]} ..."
-    return f"{plain}; whole in the report"
+    return f"{textwrap.shorten(plain, RULE_CHARACTERS, placeholder=' ...')}; whole in the report"
 
 
 def _cpu_facts(result: Result) -> list[Fact]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 
 from streamgauge.core.formatting import (
@@ -275,7 +276,9 @@ def _fit_blocks(result: ScaleResult) -> Iterator[Table | Paragraph]:
         if fit.reason:
             yield Paragraph(f"{_LAWS[fit.law]}: no fit, because it {fit.reason}.")
             continue
-        figures = {_PARAMETERS[name]: (one, _format(name, result)) for name, one in fit.parameters.items()}
+        figures: dict[str, tuple[Figure, Format]] = {
+            _PARAMETERS[name]: (one, partial(_amount, name, result)) for name, one in fit.parameters.items()
+        }
         if fit.peak is not None:
             figures["resources beyond which capacity falls"] = (fit.peak, format_digits)
         rows = [(label, format_(one.value), _interval(one, format_)) for label, (one, format_) in figures.items()]
@@ -288,21 +291,16 @@ def _fit_blocks(result: ScaleResult) -> Iterator[Table | Paragraph]:
 
 
 def _quantity(name: str, one: Figure, result: ScaleResult) -> str:
-    format_ = _format(name, result)
+    format_ = partial(_amount, name, result)
     return f"{format_(one.value)} ({_interval(one, format_)})"
 
 
-def _format(parameter: str, result: ScaleResult) -> Format:
-    """How a parameter of a law is written: a share, or a load."""
-    unit = result.load_unit if result.load_unit == "events/s" else ""
-
-    def as_share(value: float) -> str:
+def _amount(parameter: str, result: ScaleResult, value: float) -> str:
+    """A parameter of a law: a share, or a load."""
+    if parameter in ("contention", "coherency"):
         return f"{format_digits(round(100 * value, 2))} %"
-
-    def as_load(value: float) -> str:
-        return ("-" if value < 0 else "") + load_text(abs(value), unit)
-
-    return as_share if parameter in ("contention", "coherency") else as_load
+    unit = result.load_unit if result.load_unit == "events/s" else ""
+    return ("-" if value < 0 else "") + load_text(abs(value), unit)
 
 
 def _interval(one: Figure, format_: Format) -> str:

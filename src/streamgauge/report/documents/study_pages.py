@@ -1,4 +1,4 @@
-"""The document of a study, and its page, written into its folder."""
+"""The document of a study or of a plan, and a study's page, written into its folder."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -7,29 +7,36 @@ from typing import Any
 from streamgauge.artifacts.atomic_write import OUT, RUN, OutputLocation, write_text
 from streamgauge.artifacts.run_folder import STUDIES, StudyResult, read_study
 from streamgauge.report.document_blocks import Document
-from streamgauge.report.documents import breakdown, matrix, profile, scalability
+from streamgauge.report.documents import breakdown, dry_run, matrix, profile, scalability
 from streamgauge.report.page import render
 from streamgauge.results.breakdown import LatencyBreakdown
-from streamgauge.results.matrix import MatrixResult
+from streamgauge.results.dry_run import TrialPlan
+from streamgauge.results.matrix import MatrixPlan, MatrixResult
 from streamgauge.results.profile import OperatorProfile
-from streamgauge.results.scalability import ScaleResult
+from streamgauge.results.scalability import ScalePlan, ScaleResult
 
+Plan = MatrixPlan | ScalePlan | TrialPlan
 _DOCUMENTS: Mapping[type, Callable[[Any], Document]] = {
     LatencyBreakdown: breakdown.document,
     MatrixResult: matrix.document,
     OperatorProfile: profile.document,
     ScaleResult: scalability.document,
+    MatrixPlan: matrix.plan_document,
+    ScalePlan: scalability.plan_document,
+    TrialPlan: dry_run.plan_document,
 }
 
 
-def document_of(study: StudyResult) -> Document:
-    """The whole document of a study."""
+def document_of(study: StudyResult | Plan) -> Document:
+    """The whole document of a study, or of what a command would run."""
     return _DOCUMENTS[type(study)](study)
 
 
-def write_study_page(study: StudyResult) -> None:
-    """The page of a study, beside its file."""
-    _write(Path(study.folder), study, OUT)
+def write_study_page(study: StudyResult, folder: Path | None = None, place: OutputLocation = OUT) -> Path:
+    """The page of a study, beside its file; `folder`: where that is, if it was moved."""
+    path = (folder or Path(study.folder)) / "report.html"
+    write_text(path, render(document_of(study)), place)
+    return path
 
 
 def rerender_study(path: Path) -> Path | None:
@@ -39,10 +46,4 @@ def rerender_study(path: Path) -> Path | None:
     """
     folder = path.parent if path.is_file() else path
     file = next((file for file in STUDIES if (folder / file).is_file()), None)
-    return None if file is None else _write(folder, read_study(folder, file), RUN)
-
-
-def _write(folder: Path, study: StudyResult, place: OutputLocation) -> Path:
-    path = folder / "report.html"
-    write_text(path, render(document_of(study)), place)
-    return path
+    return None if file is None else write_study_page(read_study(folder, file), folder, RUN)

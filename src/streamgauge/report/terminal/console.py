@@ -63,9 +63,12 @@ def progress_console(quiet: bool) -> Console:
 class _Progress:
     """A context manager for progress: one line rewritten in place, or plain lines if that is impossible."""
 
-    def __init__(self, on: Console | None) -> None:
+    _live: Live | None = None
+    _about: tuple[str, ...] = ()
+    _shown_s = 0.0
+
+    def __init__(self, on: Console | None = None) -> None:
         self._console = on or console()
-        self._live: Live | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -73,14 +76,15 @@ class _Progress:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def show(self, line: str, due: Callable[[], bool]) -> None:
-        """Shows `line`; a plain line only if it is `due`."""
+    def show(self, line: str, at_s: float, *about: str) -> None:
+        """Shows `line`; a plain line only every few seconds, except one `about` something else."""
         if self._console.is_terminal and not self._console.is_dumb_terminal:
             if self._live is None:
                 self._live = Live(console=self._console, auto_refresh=False, transient=True)
                 self._live.start()
             self._live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
-        elif due():
+        elif about != self._about or not 0 <= at_s - self._shown_s < PLAIN_EVERY_S:
+            self._about, self._shown_s = about, at_s
             say(self._console, line)
 
     def close(self) -> None:
@@ -98,15 +102,9 @@ class StepView(_Progress):
         self._now_s = now_s
         self._shown_s = now_s()
 
-    def _due(self) -> bool:
-        if self._now_s() - self._shown_s < PLAIN_EVERY_S:
-            return False
-        self._shown_s = self._now_s()
-        return True
-
     def update(self, step: str) -> None:
         """Shows the current step in one line."""
-        self.show(step, self._due)
+        self.show(step, self._now_s())
 
 
 class InputView(StepView):
@@ -139,29 +137,17 @@ class SelfTestView(StepView):
 class TrialView(_Progress):
     """The progress of one trial; call `update` for every news."""
 
-    def __init__(self, on: Console | None = None, indent: str = "") -> None:
-        super().__init__(on)
-        self._indent = indent
-        self._shown: TrialSnapshot | None = None
+    _indent = ""
 
     def update(self, snapshot: TrialSnapshot) -> None:
         """Shows `snapshot`; skipped if a plain line has just been written."""
-        self.show(self._indent + progress(snapshot), lambda: self._due(snapshot))
-
-    def _due(self, snapshot: TrialSnapshot) -> bool:
-        last = self._shown
-        same = last is not None and (last.phase, last.note) == (snapshot.phase, snapshot.note)
-        if last is not None and same and 0 <= snapshot.elapsed_s - last.elapsed_s < PLAIN_EVERY_S:
-            return False
-        self._shown = snapshot
-        return True
+        self.show(self._indent + progress(snapshot), snapshot.elapsed_s, snapshot.phase, snapshot.note)
 
 
 class SearchView(TrialView):
     """A search as a table that grows: a context manager; each trial's line replaces its progress."""
 
-    def __init__(self, on: Console | None = None) -> None:
-        super().__init__(on, _INDENT)
+    _indent = _INDENT
 
     def header(self, text: str) -> None:
         """The search's settings and machine, then the names of the columns."""
@@ -295,5 +281,4 @@ def show_refusal(error: InputError, on: Console | None = None, options: Mapping[
 
 def say(to: Console, *parts: tuple[str, str] | str) -> None:
     """Prints plain text, or (text, style). `[x]` is not markup, and the terminal wraps long lines."""
-    pairs = [(part, "") if isinstance(part, str) else part for part in parts]
-    to.print(Text.assemble(*((text, style) for text, style in pairs)), soft_wrap=True)
+    to.print(Text.assemble(*parts), soft_wrap=True)

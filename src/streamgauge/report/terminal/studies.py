@@ -1,15 +1,12 @@
 """The terminal's view of studies: a growing list of cells with the progress of the current one, and the result."""
 
-from rich.console import Console
-
 from streamgauge.artifacts.run_folder import RunFolder, StudyResult
 from streamgauge.core.formatting import format_duration
 from streamgauge.core.output import print_answer
-from streamgauge.report.documents import dry_run, matrix, profile, scalability
-from streamgauge.report.documents.study_pages import document_of
+from streamgauge.report.documents import matrix, profile, scalability
+from streamgauge.report.documents.study_pages import Plan, document_of
 from streamgauge.report.terminal.console import STYLES, TrialView, page_in, say, show, show_result
-from streamgauge.results.dry_run import TrialPlan
-from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult
+from streamgauge.results.matrix import MatrixCell, MatrixResult
 from streamgauge.results.profile import AppliedAdvice, OperatorProfile
 from streamgauge.results.scalability import ScaleCell, ScalePlan, ScaleResult
 
@@ -19,9 +16,7 @@ _INDENT = "  "
 class _GrowingList(TrialView):
     """A list of cells, one line each, which replaces the progress of its cell. A context manager."""
 
-    def __init__(self, on: Console | None = None) -> None:
-        super().__init__(on, _INDENT)
-
+    _indent = _INDENT
     progress = TrialView.update
 
     def _add(self, line: str, style: str) -> None:
@@ -88,15 +83,6 @@ def show_applied(applied: AppliedAdvice) -> None:
     show_result(RunFolder.open(applied.run).read_result(), verbose=False)
 
 
-Plan = MatrixPlan | ScalePlan | TrialPlan
-
-
 def show_plan(plan: Plan) -> None:
     """What a command would run, and how long that takes."""
-    match plan:
-        case MatrixPlan():
-            show(matrix.plan_document(plan))
-        case ScalePlan():
-            show(scalability.plan_document(plan))
-        case TrialPlan():
-            show(dry_run.plan_document(plan))
+    show(document_of(plan))

@@ -5,7 +5,7 @@ A template's fields are the facts of its remark. `_Words` adds formats to Python
 
 import math
 import string
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -33,20 +33,14 @@ class _Words(string.Formatter):
         kind, _, rest = spec.partition(" ")
         if spec[:1] in ("?", "!"):
             return spec[1:] if bool(value) is (spec[0] == "?") else ""
-        if kind == "us":
-            return format_us(value)
-        if kind == "rate":
-            return format_rate(value)
-        if kind == "after":
-            return str(value).removeprefix(rest)
-        if kind == "before":
-            return str(value).removesuffix(rest)
+        if kind in _FORMATS:
+            return _FORMATS[kind](value)
+        if kind in _WITHOUT:
+            return _WITHOUT[kind](str(value), rest)
         if kind == "digits":
             return format_digits(abs(value))
         if kind == "sign":
             return rest.split("|")[value < 0]
-        if kind == "trials":
-            return trials_in_words(value)
         if kind == "beside":
             limit, *digits = rest.split()
             shares = value if isinstance(value, tuple) else (value,)
@@ -54,8 +48,6 @@ class _Words(string.Formatter):
         if spec.startswith("slope|"):
             shown = round(value, 4) + 0.0  # rounded first, so that a printed 0 counts as positive
             return f"{spec.split('|')[2 if shown < 0 else 1]} by {abs(shown):.2%}"
-        if kind == "columns":
-            return columns_in_words(value)
         if isinstance(value, BackgroundLoad):
             burst = f" for {value.burst_s:.0f} s" if value.burst_s else ""
             return f"{share_beside(value.share, value.limit)} of the CPU{burst}"
@@ -65,6 +57,7 @@ class _Words(string.Formatter):
 
 
 _WORDS = _Words()
+_WITHOUT = {"after": str.removeprefix, "before": str.removesuffix}
 _TREND = " ({low:+.2%} to {high:+.2%}, {confidence:.1%} interval, {n} observations), limit {limit:.0%}"
 _OF = "{about:?{about}: }"
 _BUSY = "{value:beside {limit}} of the time (limit {limit:.0%}{if_slow:? if the system did not keep up})"
@@ -258,6 +251,13 @@ def columns_in_words(columns: Mapping[str, int]) -> str:
     return f"; differing: {shown}{f', and {more} columns more' if more > 0 else ''}"
 
 
+_FORMATS: Mapping[str, Callable[[Any], str]] = {
+    "us": format_us,
+    "rate": format_rate,
+    "trials": trials_in_words,
+    "columns": columns_in_words,
+}
+"""The formats of `_Words` that take nothing but the value."""
 _VERDICTS = {
     "sustained": "sustained: every check holds{unjudged:? that was judged (not judged: {unjudged})}",
     "not_sustained": "not sustained: {because}",

@@ -16,7 +16,7 @@ from streamgauge.report.charts import capacity, engine_batches, latency_curve, o
 from streamgauge.report.charts import svg as svg_module
 from streamgauge.report.document_blocks import Key
 from streamgauge.results.search import SearchResult, TrialSummary
-from tests.unit.report.conftest import made_up_batches, made_up_result, made_up_search, made_up_series
+from tests.unit.report.conftest import made_up_batches, made_up_result, made_up_series
 
 
 def table(**columns: object) -> pa.Table:
@@ -131,13 +131,6 @@ def test_the_lag_of_the_worst_partition_is_drawn_beside_the_sum() -> None:
     assert ["consumer lag (events)" in texts(one.wide) for one in figures] == [True, True, False]
 
 
-def test_missed_plan_is_drawn() -> None:
-    """The plan has a line of its own only where the driver missed it."""
-    series = made_up_series()
-    missed = replaced(series, "offered", pc.divide(series.column("planned"), 2).to_pylist())
-    assert ["planned" in labels_of(figure_of(each)) for each in (series, missed)] == [False, True]
-
-
 def test_the_legend_names_only_the_latencies_that_are_drawn() -> None:
     """A user job may leave out the time of delivery; then there is no processing time."""
     without = made_up_series()
@@ -213,15 +206,6 @@ def test_axis_labels_are_those_that_people_write(factor: float) -> None:
     assert not [text for text in numbers if not re.fullmatch(r"-?\d[\d,]*(\.\d+)?( [kMG])?", text)]
     measured = [one for one in drawn[1:] if one]
     assert not [text for one in measured for text in texts(one.wide) if re.fullmatch(r"[\d.]+[kMG]", text)]
-
-
-def test_ids_of_both_renderings_differ() -> None:
-    """Two drawings on one page never share an id, or one would clip the other away."""
-    figure = figure_of(made_up_series())
-    ids = [set(re.findall(r'\bid="([^"]+)"', svg)) for svg in (figure.wide, figure.narrow)]
-    assert ids[0]
-    assert not ids[0] & ids[1]
-    assert set(re.findall(r"url\(#([^)]+)\)", figure.wide)) <= ids[0]
 
 
 @pytest.mark.parametrize("seconds", [1, 20_000])
@@ -368,9 +352,3 @@ def test_search_without_rates_is_not_drawn() -> None:
     none = SearchResult(sustained_per_s=None, low=None, high=None, relative_width=None, confirmed=False)
     assert capacity.closing(none.model_copy(update={"trials": (trial(1, None, "undecided"),)})) is None
     assert capacity.closing(none.model_copy(update={"trials": (trial(1, 5.0, "sustained"),)})) is not None
-
-
-def test_bracket_chart_says_where_its_axis_starts() -> None:
-    """An axis that does not start at 0 says so."""
-    figure: Any = capacity.closing(made_up_search().search)
-    assert "The vertical axis does not start at 0." in figure.notes

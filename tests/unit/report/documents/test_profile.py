@@ -80,9 +80,3 @@ def test_what_cannot_be_shown_is_refused(folder: Path, text: str, message: str) 
 def test_where_a_run_is_wanted_the_refusal_says_what_this_is(folder: Path, name: str) -> None:
     """Under runs/ it does lie: what helps is the command that shows it."""
     assert problem_of(RunFolder.open, folder / name).way_out.startswith(f"streamgauge report {folder} shows it")
-
-
-def test_it_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    """A folder that is gone is reported."""
-    with pytest.raises(InputError, match="must be in an existing folder"):
-        write_study(tmp_path / "gone", CHARACTERIZATION, operator_profile())

@@ -33,17 +33,6 @@ def test_what_a_first_use_fetches_is_listed_last(capsys: pytest.CaptureFixture[s
     assert last == "spark  fetches once: connector:1.0 (3 MiB), with --transport pigeon"
 
 
-def test_names_of_engines_are_whole_in_a_narrow_list(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """With what each is; a table that has no room folds them, and cuts nothing off."""
-    monkeypatch.setenv("COLUMNS", "80")
-    show_engines([engine_row(name=f"engine-of-{number:02}") for number in range(7)])
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == ["engine-of-00: rows in batches", "engine-of-01: rows in batches"]
-    assert not any("…" in line for line in lines)
-
-
 def workload_row(**more: Any) -> dict[str, Any]:
     """A workload as the catalogue has it."""
     return {

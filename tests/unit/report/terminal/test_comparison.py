@@ -2,7 +2,6 @@
 
 import io
 
-import pytest
 from rich.console import Console
 
 from streamgauge.report.documents.comparison import document
@@ -62,10 +61,3 @@ def test_percentiles_over_runs_are_called_what_they_are() -> None:
     assert "+24.8" in row_of(lines, "closing delay p99.9")
     assert sum("mean of the runs' p99" in line for line in lines) == 1
     assert not any("mean of the runs" in line for line in shown(**both))
-
-
-def test_the_answer_is_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
-    a, b = side("a", ""), side("b", "")
-    show(document(Comparison(workload="w", kind="run", confidence=0.95, a=a, b=b, figures=(figure("p50"),))))
-    printed = capsys.readouterr()
-    assert (bool(printed.out), printed.err) == (True, "")

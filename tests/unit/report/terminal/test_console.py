@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -15,7 +14,6 @@ from streamgauge.core.trial import TrialSnapshot
 from streamgauge.report.terminal import console as console_module
 from streamgauge.report.terminal.console import PLAIN_EVERY_S, InputView, SearchView, SelfTestView, TrialView
 from streamgauge.results.run import Result
-from streamgauge.results.verdict import Check, Verdict
 from tests.unit.report.conftest import made_up_result, made_up_search
 
 SNAPSHOT = TrialSnapshot("measured", 24.0, 60.0, 2e5, 1.9e5, 12_345, 3.1e6)
@@ -190,31 +188,6 @@ def test_the_cpu_line(roles: tuple[str | None, ...], cpu: str) -> None:
     assert cpu in result_text(made_up_result(processes=processes))
 
 
-@pytest.mark.parametrize(
-    ("environment", "ceiling_per_s", "end"),
-    [
-        ({"generators": 2}, 80e6, "tuning: tuned   isolation: shared   generators 2, ceiling (making events) 80 M/s\n"),
-        ({"generators": 2}, None, "tuning: tuned   isolation: shared   generators 2\n"),
-        ({}, 80e6, "tuning: tuned   isolation: shared   ceiling (making events) 80 M/s\n"),
-        ({}, None, "tuning: tuned   isolation: shared\n"),
-    ],
-)
-def test_generators_stand_beside_the_rate(environment: dict[str, int], ceiling_per_s: float | None, end: str) -> None:
-    """How many, and what they could have offered; what is not known is left out."""
-    rate: Any = made_up_result().rate
-    changed = rate.model_copy(update={"generator_ceiling_per_s": ceiling_per_s})
-    text = result_text(made_up_result(environment=environment, rate=changed))
-    assert f"rate        offered 200 k events/s   ingested 200 k events/s   {end}" in text
-
-
-def test_a_refusal_names_what_was_typed() -> None:
-    """The option, where a setting came from one; any other setting has the name that it has in a file."""
-    problems = [Problem("load.rate", "must be a rate", "fast", "--rate 100k"), Problem("set x", "is none", "x", "y")]
-    text = refusal_text(InputError(problems), {"load.rate": "--rate"})
-    assert "error: --rate: must be a rate" in text
-    assert "error: set x: is none" in text
-
-
 def test_refusal_lists_all_problems() -> None:
     """Every problem with its way out, then that nothing was started; brackets are text. Of a user job, the engine had
     to be started to look at it.
@@ -238,19 +211,3 @@ def test_no_color_is_plain(monkeypatch: pytest.MonkeyPatch, value: str, coloured
     console.file = io.StringIO()
     console_module.show_refusal(InputError(Problem("a", "b", "c", "d")), console)
     assert ("\x1b" in written(console)) is coloured
-
-
-def test_checks_without_content_are_left_out_where_nothing_was_measured() -> None:
-    """A run that ended in its warm-up has no evidence: only what failed is shown, and `-v` shows all."""
-    states: list[Any] = ["ok", "undecided", "not_judged", "failed", "invalid"]
-    checks = tuple(
-        Check(name=f"is_{state}", value=0.0, limit=1.0, unit="", ok=None, state=state, sentence="") for state in states
-    )
-    whole = made_up_result(verdict=Verdict(value="interrupted", sentence="stopped", checks=checks))
-    ended = whole.model_copy(update={"phases": whole.phases[:1]})
-
-    def shown(result: Result, verbose: bool) -> list[str]:
-        return [state for state in states if f"  is_{state} " in result_text(result, verbose)]
-
-    assert (shown(whole, False), shown(ended, False)) == (states[1:], ["failed", "invalid"])
-    assert shown(ended, True) == states

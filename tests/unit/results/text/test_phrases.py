@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from streamgauge.config.experiment import Experiment
 from streamgauge.core.formatting import (
-    NONE,
     flatten,
     format_digits,
     format_duration,
@@ -19,8 +18,6 @@ from streamgauge.core.formatting import (
     format_size,
     format_us,
 )
-from streamgauge.results import labels
-from streamgauge.results.latency import LATENCY_KINDS, Latency
 from streamgauge.results.run import Operator, Verification
 from streamgauge.results.search import SearchResult, TrialSummary
 from streamgauge.results.text import phrases
@@ -95,20 +92,6 @@ def test_what_was_not_judged_is_not_called_right() -> None:
     assert phrases.interval(check) == "-"
 
 
-def test_a_latency_that_holds_missing_results_is_a_lower_bound() -> None:
-    """Results that had not come are in every figure as "at least so late", so none is given without a sign."""
-    whole = Latency(p50=1.5e6, max=3e6, count=10)
-    bounded = whole.model_copy(update={"lower_bounds": 1})
-    assert phrases.latency(whole, "p50") == "1.5 s"
-    assert phrases.latency(bounded, "p50") == ">= 1.5 s"
-    assert phrases.latency(bounded, "p99") == phrases.latency(None, "p50") == NONE
-
-
-def test_every_kind_of_latency_has_a_name_and_a_meaning() -> None:
-    """What a result can hold can be shown, in the order of the result."""
-    assert tuple(labels.LATENCIES) == tuple(phrases.MEANINGS) == LATENCY_KINDS
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -143,13 +126,6 @@ def test_a_trial_of_updates_has_the_wait_of_every_event_behind_the_newest_one() 
     assert phrases.until_counted(trial) == ""
     counted = trial.model_copy(update={"until_counted_p50_us": 2.8e6})
     assert phrases.until_counted(counted) == ", newest event; until counted p50 2.8 s, p99 -"
-
-
-def test_an_overload_trial_has_no_rate_to_show() -> None:
-    """It plans all that generators can make, which is never offered."""
-    trial = TrialSummary(number=1, purpose="overload", offered_per_s=61.7e6, verdict=None)
-    assert phrases.trial_rate(trial) == "overload"
-    assert phrases.trial_rate(trial.model_copy(update={"purpose": "bracket"})) == "61.7 M/s"
 
 
 def test_a_trials_reason_does_not_repeat_its_verdict() -> None:
