@@ -288,3 +288,12 @@ def test_commands_are_found() -> None:
     )
     assert command_lines(text) == [["run", "a", "--limit", "p50 <= 1s"], ["run", "b", "--seed", "1", "--out", "runs"]]
     assert {"README.md", "quickstart.md", "my-kafka-job.md"} <= {page for page, _ in found()}
+
+
+@pytest.mark.parametrize(("words", "why"), [
+    (["run", "identity", "--profile", "constant"], "--profile"), (["measure", "identity"], "no such command"),
+    (["compare", "A"], "compare"), (["cluster", "start", "--workers", "2"], ""),
+])  # fmt: skip
+def test_an_outdated_command_is_found(words: list[str], why: str) -> None:
+    found = refusal(words)
+    assert (why in found, bool(found)) == (True, bool(why))

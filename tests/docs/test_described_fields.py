@@ -58,6 +58,21 @@ def test_every_field_of_a_file_has_a_row(file: str) -> None:
     assert set(model.model_fields) <= set(listed)
 
 
+class Planted(BaseModel):
+    described: int
+    """What it is."""
+    undescribed: int
+    other: int
+    """Described again."""
+
+
+def test_a_field_without_a_docstring_is_refused() -> None:
+    """The tables cannot be made, and the error names the field."""
+    assert FIELDS.meaning(Planted, "described") == "What it is."
+    with pytest.raises(LookupError, match=r"Planted\.undescribed has no docstring below it"):
+        FIELDS.meaning(Planted, "undescribed")
+
+
 def test_every_key_of_an_experiment_is_described() -> None:
     """docs/reference/experiment-file.md explains every key of an experiment file and names none that is not there."""
     assert described((ROOT / "docs" / "reference" / "experiment-file.md").read_text()) == set(fields(Experiment))

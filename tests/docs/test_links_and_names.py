@@ -180,6 +180,11 @@ def test_unknown_words_are_found(line: str, unknown: list[str]) -> None:
 
 LINKS = "# One\n[a](nowhere.md) [b](#one) [c](#two) [d](README.md#a-result) [e](README.md#none)"
 FILES = "`verdict/verdict.py` `tools/docs_tables.py` `run/nothing.py`"
+NAMES = (
+    "`metrics/event_latency.has_matches` `metrics/event_latency.Nothing` `studies/operator_profile/profile._TYPES` "
+    "`dataflow/nodes.Mode` `trial/no.thing` `engine/operators.parquet` `result.json`\n\n"
+    "`verification/expected.py`, `_matches`; `metrics/event_latency.py`, `kind_of`"
+)
 DOCSTRINGS = '"""See roads.py, gps_traces.py."""\nclass A:\n    """See `old/leads.py`."""\n# gone.py\n'
 
 
@@ -187,12 +192,14 @@ DOCSTRINGS = '"""See roads.py, gps_traces.py."""\nclass A:\n    """See `old/lead
     (lambda text: dead_links(text, ROOT / "page.md"), LINKS, ["nowhere.md", "#two", "README.md#none"]),
     (missing_files, FILES, ["run/nothing.py"]),
     (missing_in_docstrings, DOCSTRINGS, ["old/leads.py", "roads.py"]),
-], ids=["links", "files", "docstrings"])  # fmt: skip
-def test_what_is_not_there_is_reported(faults: Callable[[str], list[str]], text: str, names: list[str]) -> None:
+    (missing_names, NAMES, ["metrics/event_latency.Nothing", "trial/no.thing", "verification/expected._matches"]),
+    (missing_programs, "`python -m bench.studies.tuning_profiles` `python -m bench.nothing`", ["nothing"]),
+], ids=["links", "files", "docstrings", "definitions", "programs"])  # fmt: skip
+def test_what_is_not_there_is_reported(faults: Callable[[str], Iterable[str]], text: str, names: list[str]) -> None:
     """A file or a heading; files are looked for in the repository and in the package. A renamed file is reported in the
     docstring of a module, a class or a function; a comment is not read.
     """
-    assert faults(text) == names
+    assert [*faults(text)] == names
 
 
 def test_docstrings_name_existing_files() -> None:

@@ -43,3 +43,9 @@ def test_tasks_of_new_users_are_two_links_away() -> None:
         if ROOT / "docs" / page not in reached or words not in (ROOT / "docs" / page).read_text()
     }
     assert lacking == set()
+
+
+def test_a_page_that_is_further_away_is_found(tmp_path: Path) -> None:
+    for name, text in {"a": "[b](b.md#x)", "b": "[c](c.md)", "c": "[d](d.md)", "d": ""}.items():
+        (tmp_path / f"{name}.md").write_text(text)
+    assert {page.stem for page in pages_within(2, tmp_path / "a.md")} == {"a", "b", "c"}

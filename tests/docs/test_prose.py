@@ -8,6 +8,7 @@ import sys
 import tokenize
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -126,6 +127,41 @@ def test_prose_is_plain(files: Iterable[Path], faults_of: Callable[[str], list[s
     """Commits stand in the tables of results, and not in the manual."""
     faults = {str(path.relative_to(ROOT)): faults_of(path.read_text()) for path in files}
     assert {name: each for name, each in faults.items() if each} == {}
+
+
+BANNED_IN_CODE = '''
+def nobody(value):
+    """Every value, but
+    for the last. It is None without one."""
+    # As ever, the first one stays.
+    raise ValueError(f"{value} is told twice")
+'''
+
+
+@pytest.mark.parametrize(("faults_of", "text", "faults"), [
+    (too_long, f"One. {'word ' * 35}end.\n\n- {'word ' * 20}", [f"{'word ' * 35}end."]),
+    (banned, "It is fast, but\nfor joins.", ["but for"]), (banned, "```\nbut for\n```\n\n| nobody |\n", []),
+    (banned_in_code, BANNED_IN_CODE, [(5, "as ever"), (3, "but for"), (6, "is told")]),
+    (commits, "As of de9d4be, 1234567 and effaced stay.", ["de9d4be"]),
+    *((telegrams, plain, []) for plain in (
+        "CSV lines that cannot be parsed are skipped. There is no extension.", "The rate holds for this machine.",
+        "At 60 % the queue is no longer full.", "For an important target, run at least 500 batches.",
+        "Background load never invalidates a sustained trial.", "The recorder stood still. `...` stands for a number.",
+    )),
+])  # fmt: skip
+def test_faults_of_prose_are_found(faults_of: Callable[[str], list[Any]], text: str, faults: list[Any]) -> None:
+    """Over a line's end too; not in code, in tables, in names, nor in what Python calls None."""
+    assert faults_of(text) == faults
+
+
+@pytest.mark.parametrize(("pattern", "sentence"), TELEGRAMS.items())
+def test_telegrams_are_found(pattern: str, sentence: str) -> None:
+    """Each pattern finds its sentence, in a table, in a list and in a text of a module too; not in code."""
+    assert re.search(pattern, sentence, re.IGNORECASE)
+    pages = sentence, f"| a | b |\n| {sentence} | c |", f"- {sentence}"
+    assert [page for page in pages if not telegrams(page)] == []
+    assert telegrams_in_code(f"TEXT = {sentence!r}") != []
+    assert telegrams(f"```\n{sentence}\n```\n") == []
 
 
 def words(pages: Iterable[Path]) -> dict[str, int]:

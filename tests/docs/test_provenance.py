@@ -3,7 +3,7 @@
 import os
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 
@@ -18,11 +18,15 @@ PROVEN = (
 """Data files of which every row says when, with which commit and by which command it was measured."""
 
 
+def unproven(rows: list[dict[str, str]]) -> list[str]:
+    """The rows that lack date, commit or command."""
+    return [row["what"] for row in rows if not all(row.get(key) for key in ("date", "commit", "command"))]
+
+
 @pytest.mark.parametrize("name", PROVEN)
 def test_measured_figures_say_where_they_come_from(name: str) -> None:
     """Each row has a date, a commit and a command."""
-    rows = RESULTS.rows_of(RESULTS.DATA / f"{name}.csv")
-    assert [row["what"] for row in rows if not all(row.get(key) for key in ("date", "commit", "command"))] == []
+    assert unproven(RESULTS.rows_of(RESULTS.DATA / f"{name}.csv")) == []
 
 
 WORKING_COPIES = ("294fa47", "4b27f79")
@@ -69,13 +73,41 @@ def test_a_figure_is_not_older_than_its_commit() -> None:
     assert impossible(rows, days) == []
 
 
+def contradictions(summary: list[dict[str, str]], searches: list[dict[str, str]]) -> list[str]:
+    """Rows of the summary about a search that are not what its row in `searches` says."""
+    known = {(row["command"], row["commit"]): {row["figure"], row["took"]} for row in searches}
+    commands = {row["command"] for row in searches}
+    of_searches = [row for row in summary if row["command"] in commands]
+    return [row["what"] for row in of_searches if row["figure"] not in known.get((row["command"], row["commit"]), ())]
+
+
 def test_the_summary_of_searches_is_that_of_their_table() -> None:
     """Rates and times of a search have one source, search-time.csv."""
     summary, searches = (RESULTS.rows_of(RESULTS.DATA / f"{name}.csv") for name in ("summary", "search-time"))
-    known = {(row["command"], row["commit"]): {row["figure"], row["took"]} for row in searches}
-    commands = {row["command"] for row in searches}
     # The three searches in a row have their own table.
-    of_searches = [row for row in summary if row["command"] in commands and "of three searches" not in row["what"]]
-    assert [
-        one["what"] for one in of_searches if one["figure"] not in known.get((one["command"], one["commit"]), ())
-    ] == []
+    assert contradictions([row for row in summary if "of three searches" not in row["what"]], searches) == []
+
+
+SEARCH = {"command": "sustain", "commit": "1a1a1a1", "figure": "8 M/s", "took": "9 min"}
+
+
+@pytest.mark.parametrize(("faults_of", "right", "wrong"), [
+    (unproven, ({"date": "2026", "commit": "1a", "command": "run"},), (
+        {"date": "", "commit": "1a", "command": "run"}, {"date": "2026", "commit": "", "command": "run"},
+        {"date": "2026", "commit": "1a", "command": ""}, {"date": "2026", "commit": "1a"},
+    )),
+    (lambda rows: impossible(rows, {"1a1a1a1": "2026-01-02"}), (
+        {"date": "2026-01-02 noon", "commit": "1a1a1a1"}, {"date": "2026-01-01", "commit": "1a1a1a1 (working copy)"},
+        {"date": "2026-01-01 to 2026-01-03", "commit": "294fa47 to 1a1a1a1"},
+    ), ({"date": "2026-01-01", "commit": "1a1a1a1"}, {"date": "2026-01-02", "commit": "2b2b2b2"})),
+    (lambda rows: contradictions(rows, [SEARCH]), (SEARCH, {**SEARCH, "figure": "9 min"}, {**SEARCH, "command": "run"}),
+     ({**SEARCH, "figure": "9 M/s"}, {**SEARCH, "commit": "2b2b2b2"})),
+], ids=["no provenance", "older than its commit", "not that of its search"])  # fmt: skip
+def test_faults_of_figures_are_found(
+    faults_of: Callable[[list[dict[str, str]]], list[str]],
+    right: tuple[dict[str, str], ...],
+    wrong: tuple[dict[str, str], ...],
+) -> None:
+    """A working copy may be older than the commit that it became."""
+    rows = [{**row, "what": str(n)} for n, row in enumerate((*right, *wrong))]
+    assert [fault.partition(":")[0] for fault in faults_of(rows)] == [str(n) for n in range(len(right), len(rows))]

@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+import pytest
+
 from tests.docs.helpers_pages import COMMANDS
 from tests.helpers_modules import ROOT
 
@@ -15,11 +17,18 @@ REAL_RESULT = {
 """What the README's real result says, and how that is recognized."""
 
 
-def test_the_readme_shows_a_real_result() -> None:
+BEGIN, END = "<!-- real result: begin -->", "<!-- real result: end -->"
+
+
+@pytest.mark.parametrize(("readme", "missing"), [
+    ((ROOT / "README.md").read_text(), []), (f"{BEGIN}\nin memory, tuned: p50 2 s, p99 3.1 s\n{END}", []),
+    (f"{BEGIN}\n{END}\nin memory, tuned: p99 3.1 s", [*REAL_RESULT]),
+    (f"{BEGIN}\nover Kafka, idiomatic: p50 2 s  p99 -  p99.9 -\n{END}", ["a p99"]),
+], ids=["README.md", "planted", "after the mark", "withheld"])  # fmt: skip
+def test_the_readme_shows_a_real_result(readme: str, missing: list[str]) -> None:
     """With a p99, over what the events travelled, and the profile: a rate without them misleads."""
-    readme = (ROOT / "README.md").read_text()
-    block = readme.split("<!-- real result: begin -->")[1].split("<!-- real result: end -->")[0]
-    assert [what for what, pattern in REAL_RESULT.items() if not re.search(pattern, block)] == []
+    block = readme.split(BEGIN)[1].split(END)[0]
+    assert [what for what, pattern in REAL_RESULT.items() if not re.search(pattern, block)] == missing
 
 
 def minutes(text: str) -> list[str]:
@@ -53,3 +62,8 @@ def test_the_readme_and_the_help_state_the_same_times() -> None:
     readme, makefile = (ROOT / "README.md").read_text(), (ROOT / "Makefile").read_text()
     helps = {name: help_of(command) for name, command in COMMANDS.commands().items()}
     assert other_times(readme, makefile, helps) == []
+    planted = "make demo # 3 minutes\n| `streamgauge selftest` | 5 min |\n| `streamgauge run x` | 2 min |"
+    assert other_times(planted, "demo: setup ## for 2 minutes\n", {"selftest": "10 minutes", "run": "runs"}) == [
+        "make demo: ['3'] in README.md, ['2'] in its help",
+        "streamgauge selftest: ['5'] in README.md, ['10'] in its help",
+    ]
