@@ -22,6 +22,7 @@ from tests.unit.helpers_refusals import assert_refused, problem_of
 
 PURCHASES = Source("purchases", Schema.from_types(user_id="int", gem_pack_id="int", price="int"))
 ADS = Source("ads", Schema.from_types(user_id="int", gem_pack_id="int"))
+USERS = Select(ADS, (("user_id", "user_id"),))
 SKIPPING = Window(range_us=1_000_000, slide_us=2_000_000)
 REVENUE = WindowAggregate(PURCHASES, hop(8, 4), ("gem_pack_id",), (("revenue", "sum(price)"),))
 COUNT = RunningAggregate(PURCHASES, ("gem_pack_id",), (("count", "count(*)"),))
@@ -68,6 +69,10 @@ REFUSED = {
     ),
     "running after running": (RunningAggregate(COUNT, ("count",), (("n", "count(*)"),)), "rows of a source", "window"),
     "running after window": (RunningAggregate(REVENUE, ("revenue",), (("n", "count(*)"),)), "rows of a source", "here"),
+    "running after join": (
+        RunningAggregate(WindowJoin(PURCHASES, USERS, tumble(1), ("user_id",)), ("user_id",), (("n", "count(*)"),)),
+        "rows of a source", "here",
+    ),
 }  # fmt: skip
 
 

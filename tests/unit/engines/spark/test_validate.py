@@ -68,11 +68,12 @@ def test_a_value_of_the_wrong_type_is_refused(name: str, value: str) -> None:
     [
         ("spark.master", "yarn", "--master yarn"),
         ("spark.driver.memory", "2g", "--option driver_memory=2g"),
+        ("sprak.sql.shuffle.partitions", "2", "one of trigger, "),
     ],
 )
 def test_a_setting_by_another_word_is_refused(name: str, value: str, way_out: str) -> None:
-    """Two words for one thing could disagree."""
-    assert refused({name: value}).way_out == way_out
+    """Two words for one thing could disagree; a setting with a misspelt first word is no option."""
+    assert refused({name: value}).way_out.startswith(way_out)
 
 
 @pytest.mark.parametrize(

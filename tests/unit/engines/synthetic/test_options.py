@@ -28,6 +28,7 @@ def test_options_are_read_with_their_units() -> None:
         ("capacity", "0"),
         ("capacity", "fast"),
         ("batch", "-1s"),
+        ("batch", "soon"),
         ("stall", "2s"),
         ("stall", "2s@soon"),
         ("jitter", "1"),

@@ -72,10 +72,12 @@ def test_a_missing_file_is_reported(call: Call, make_run: Make, name: str) -> No
 def test_every_bad_word_is_refused(call: Call, make_run: Make, tmp_path: Path) -> None:
     """Exit code 2, the reason on stderr with a way out, nothing on stdout, no traceback."""
     a, b = make_run("a", 1), make_run("b", 2)
-    (tmp_path / "text").mkdir()
+    for name in ("text", "empty"):
+        (tmp_path / name).mkdir()
     (tmp_path / "text" / "result.json").write_text("not JSON")
     for words, message in (
         ((a, tmp_path / "nowhere"), "B: must be there"),
+        ((tmp_path / "empty", b), "A: must hold a result.json, or runs"),
         ((tmp_path / "text", b), "A: result.json must be whole, and this one is damaged"),
         ((f"{a},", b), "A: must be there"),
         (("", b), "A: must be there"),

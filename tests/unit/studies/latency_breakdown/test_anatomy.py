@@ -134,6 +134,7 @@ JOB = Path(__file__).parents[4] / "examples" / "enrich.py"
         ({"workload": "identity", "engine": "known"}, "must be spark or spark-rtm"),
         ({"workload": "identity", "options": {"spark.eventLog.enabled": "true"}}, "is set by anatomy itself"),
         ({"workload": "identity", "parameters": {"record_bytes": "25"}}, "is not a parameter of identity"),
+        ({"workload": "stamped_text", "parameters": {"record_bytes": 23}}, "record_bytes: must be at least 24"),
         ({"workload": "identity", "options": {"trigger": "soon"}}, "trigger"),
         ({"workload": "identity", "options": {"probes": "off"}}, "must be progress or on"),
         ({"workload": "spam_filter"}, "must turn each row of one stream into rows"),
