@@ -1,5 +1,6 @@
 """The rules of the layout: a table of allowed imports, which point one way, and the sizes of folders and modules."""
 
+import textwrap
 from collections import Counter
 from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
@@ -236,6 +237,14 @@ def test_packages_have_no_circles() -> None:
     assert circle_in_table({top: " ".join(names) for top, names in families(MAY_IMPORT).items()}) == []
 
 
+def test_a_parent_and_its_child_that_import_each_other_are_found() -> None:
+    """The check itself, and two packages that import each other's sub-packages."""
+    assert set(circle_in_table({"a": "a.x", "a.x": "core a"})) == {"a", "a.x"}
+    crossed = {"a.x": "b", "b": "a.y", "a.y": ""}
+    assert circle_in_table(crossed) == []
+    assert set(circle_in_table({top: " ".join(names) for top, names in families(crossed).items()})) == {"a", "b"}
+
+
 def upwards(table: dict[str, str]) -> list[tuple[str, str]]:
     """Each allowed import of a package that stands further down in the table."""
     order = list(table)
@@ -250,6 +259,11 @@ def upwards(table: dict[str, str]) -> list[tuple[str, str]]:
 def test_packages_import_only_what_stands_above_them() -> None:
     """The order of the table, which docs/contributing/architecture.md shows, is one of layers."""
     assert upwards(MAY_IMPORT) == []
+
+
+def test_an_import_upwards_is_found() -> None:
+    """The check itself, of a parent by its child too."""
+    assert upwards({"core": "", "a.x": "core a", "a": "core"}) == [("a.x", "a")]
 
 
 def circle_in(imports: Imports) -> list[str]:
@@ -267,6 +281,14 @@ def circle_in(imports: Imports) -> list[str]:
 def test_modules_do_not_import_each_other_in_circles(graph: grimp.ImportGraph) -> None:
     """Within a package too, and for type checkers too."""
     assert circle_in(imports_of(graph)) == []
+
+
+def test_a_circle_of_modules_is_found() -> None:
+    """The check itself, over three modules."""
+    assert circle_in([("a", "b"), ("b", "c"), ("b", "d")]) == []
+    assert circle_in([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")]) in (
+        ["a", "b", "c", "a"], ["b", "c", "a", "b"], ["c", "a", "b", "c"]
+    )  # fmt: skip
 
 
 def test_nothing_but_the_command_line_imports_report() -> None:
@@ -311,6 +333,21 @@ def test_no_module_is_a_crumb() -> None:
     assert Package(SOURCE).crumbs() == []
 
 
+def test_a_crumb_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check itself: a reason in the docstring, a second importer or a name in a string excuse a module."""
+    folder = tmp_path / "crumbs"
+    folder.mkdir()
+    for name, text in {
+        "__init__": "", "crumb": "X = 1", "long": "X = 1\n" * 60, "shared": "X = 1", "named": "X = 1",
+        "excused": '"""This is of its own because it may be."""',
+        "first": "from crumbs import crumb, long, shared, named, excused\nPLUGIN = 'crumbs.named:X'",
+        "second": "from crumbs import shared",
+    }.items():  # fmt: skip
+        (folder / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert Package(folder).crumbs() == ["crumbs.crumb"]
+
+
 @pytest.mark.parametrize(
     ("importer", "imported"),
     [
@@ -337,6 +374,29 @@ def test_a_planted_import_is_found(importer: str, imported: str) -> None:
     known = packages()
     (line,) = violations([planted, (f"{ROOT}.preflight.settings_checks", f"{ROOT}.core.errors")], known)
     assert line.startswith(f"{planted[0]} imports {planted[1]}; {package_of(planted[0], known)} may import ")
+
+
+def test_an_import_planted_in_a_file_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reading of files too: imports inside functions and behind TYPE_CHECKING count."""
+    package = tmp_path / "planted"
+    for folder in ("harness", "verdict"):
+        (package / folder).mkdir(parents=True)
+        (package / folder / "__init__.py").touch()
+    (package / "__init__.py").touch()
+    (package / "verdict" / "criteria.py").touch()
+    (package / "harness" / "recorder.py").write_text(
+        textwrap.dedent("""
+            def late():
+                from planted.verdict import criteria
+                return criteria
+        """)
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    graph = grimp.build_graph("planted", cache_dir=None)
+    renamed = [(a.replace("planted", ROOT), b.replace("planted", ROOT)) for a, b in imports_of(graph)]
+    assert [line.partition(";")[0] for line in violations(renamed, packages())] == [
+        f"{ROOT}.harness.recorder imports {ROOT}.verdict.criteria"
+    ]
 
 
 def test_every_package_says_what_it_is_for() -> None:
