@@ -15,7 +15,6 @@ from streamgauge.system.machine import machine_percent
 ASKED = "run windowed_aggregation --rate 200k --duration 30s"
 """The default warm-up of a fresh JVM. In a span after only 25 s, batches took half as long again while the JVM
 compiled, and their trend stayed undecided."""
-_WORKS = "The installation works and all answers were right; "
 
 
 def main() -> int:
@@ -35,10 +34,12 @@ def lacking(result: Result) -> str:
     if result.verification is None or not result.verification.right:
         return ""
     verdict = result.verdict
+    answers = "all answers were right" if result.verification.matched else "no answer was due before the run ended"
+    works = f"The installation works and {answers}; "
     if verdict.value == "undecided":
-        return f"{_WORKS}this run could not be decided."
+        return f"{works}this run could not be decided."
     if verdict.value == "invalid" and _by_neighbours(result):
-        return f"{_WORKS}this machine was too busy for a figure."
+        return f"{works}this machine was too busy for a figure."
     return ""
 
 

@@ -89,7 +89,7 @@ def lag_of(record: TrialRecord) -> Lag | None:
     if high <= low:
         return None
     moments = np.unique(np.append(np.arange(low, high, US), high))
-    places = lags(record.trial_log, moments, record.spans.end_us)
+    places = lags(record.trial_log, moments, moments, record.spans.end_us)
     table = np.stack(list(places.values()))
     return Lag(
         sum=LagFigures(**_figures(table.sum(axis=0))),
@@ -101,13 +101,15 @@ def lag_of(record: TrialRecord) -> Lag | None:
     )
 
 
-def lags(trial_log: TrialLog, moments_us: Int64s, end_us: int) -> dict[StreamPartition, Int64s]:
-    """The lag of each partition of each stream at ascending moments, shape (moments,). The plan ends at `end_us`."""
+def lags(trial_log: TrialLog, due_by_us: Int64s, committed_by_us: Int64s, end_us: int) -> dict[StreamPartition, Int64s]:
+    """The lag of each partition of each stream, shape (moments,): events due before each moment of `due_by_us` and not
+    committed before that of `committed_by_us`, which ascend. The plan ends at `end_us`.
+    """
     plan, found = trial_log.plan, {}
     for number, stream in enumerate(plan.streams):
         for partition in range(plan.partitions):
-            due = [plan.count_before(number, partition, min(int(when), end_us)) for when in moments_us]
-            committed = trial_log.running.committed_of(stream.name, partition, moments_us)
+            due = [plan.count_before(number, partition, min(int(when), end_us)) for when in due_by_us]
+            committed = trial_log.running.committed_of(stream.name, partition, committed_by_us)
             found[stream.name, partition] = np.maximum(np.array(due, np.int64) - committed, 0)
     return found
 

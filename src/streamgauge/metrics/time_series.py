@@ -33,7 +33,8 @@ def series_table(record: TrialRecord, latency: LatencyBySecond | None) -> pa.Tab
     starts = np.arange(spans.start_us, max(record.deadline_us, spans.start_us + US), US)
     ends, running = np.append(starts[1:], FAR_FUTURE_US), trial_log.running
     committed = running.committed_by(ends)
-    due, lag = due_events(record, starts + US), np.stack([*lags(trial_log, ends, spans.end_us).values()], axis=1)
+    due = due_events(record, starts + US)
+    lag = np.stack([*lags(trial_log, starts + US, ends, spans.end_us).values()], axis=1)
     columns: dict[str, Any] = {
         "time_us": starts,
         "phase": [phase_at(spans, int(start)) for start in starts],
@@ -100,8 +101,8 @@ def _lag_at_commits(trial_log: TrialLog, starts: Int64s, end_us: int) -> Floats:
     last = {int((when - starts[0]) // US): when + 1 for when in of_fewest}
     found = np.full(len(starts), np.nan)
     if last:
-        by_partition = lags(trial_log, np.array([*last.values()], np.int64), end_us).values()
-        found[[*last]] = np.mean([*by_partition], axis=0)
+        moments = np.array([*last.values()], np.int64)
+        found[[*last]] = np.mean([*lags(trial_log, moments, moments, end_us).values()], axis=0)
     return found
 
 

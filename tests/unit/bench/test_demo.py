@@ -12,6 +12,7 @@ from streamgauge.verdict.verdict import judge
 from tests.unit.verdict.helpers_evidence import evidence, ramp
 
 RIGHT = Verification(judged=True, independent=True, reference="DuckDB", expected=9, matched=9)
+NONE_DUE = RIGHT.model_copy(update={"expected": 0, "matched": 0})
 WRONG = RIGHT.model_copy(update={"matched": 8, "wrong": 1})
 BUSY = {"background_share": 0.4, "backlog": (ramp(0.2),)}
 
@@ -45,3 +46,8 @@ def test_a_busy_machine_is_distinguished_from_a_broken_installation(result: Resu
     text = lacking(result)
     start = "The installation works and all answers were right; " if end else ""
     assert (result.verdict.value, text[: len(start)], text.endswith(end), bool(text)) == (value, start, True, bool(end))
+
+
+def test_answers_that_were_not_due_are_not_called_right() -> None:
+    """A run that ended in its warm-up has none."""
+    assert "no answer was due" in lacking(ended(NONE_DUE, **BUSY))

@@ -98,12 +98,16 @@ def test_a_partition_that_is_not_read_any_more_lags_alone(make: Any) -> None:
     assert lag.mean.end == lag.sum.end / 2
 
 
-def test_the_series_has_the_lag_of_each_partition(make: Any) -> None:
-    """Their sum is the lag that it had before."""
-    rows = series_table(make.story(commit_after_us=US).record(deadline_us=START + 22 * US), None).to_pydict()
+@pytest.mark.parametrize(("ended_s", "last"), [(22, 0), (8, 4000)])
+def test_the_series_has_the_lag_of_each_partition(make: Any, ended_s: int, last: int) -> None:
+    """Their sum is the lag of all, in the last second of a trial that ended early too."""
+    record = make.story(commit_after_us=US).record(deadline_us=START + ended_s * US)
+    commits = record.trial_log.commits
+    commits[:] = [commit for commit in commits if ended_s > 20 or commit.committed_us <= START + 6 * US]
+    rows = series_table(record, None).to_pydict()
     assert [sum(each) for each in rows["lag_by_partition"]] == rows["lag_events"]
     assert rows["lag_events_mean"] == [events / 2 for events in rows["lag_events"]]
-    assert rows["lag_by_partition"][10] == [1000, 1000]
+    assert (rows["lag_by_partition"][5], rows["lag_events"][-1]) == ([1000, 1000], last)
 
 
 def test_what_was_not_committed_lags(make: Any) -> None:
@@ -124,7 +128,7 @@ def test_each_partition_is_due_what_its_own_keys_say() -> None:
     )
     committed = SimpleNamespace(committed_of=lambda stream, partition, moments: np.full(len(moments), partition))
     trial_log: Any = SimpleNamespace(plan=plan, running=committed)
-    by_partition = lags(trial_log, np.array([1, 2, 9]), end_us=3)
+    by_partition = lags(trial_log, np.array([1, 2, 9]), np.array([1, 2, 9]), end_us=3)
     assert {place: lag.tolist() for place, lag in by_partition.items()} == {
         ("a", 0): [1, 2, 3], ("a", 1): [9, 19, 29],
     }  # fmt: skip
