@@ -13,8 +13,7 @@
         cells/NNN/          the cells of a matrix or of scale, each with a run folder or the folder of a study
 
 The driver writes each file beside its place and renames it, so a file is complete or absent; all but results.parquet
-are synced before. Logs and `search.jsonl`, which gets a line per trial, are exceptions. A run that is killed at any
-time leaves a readable folder.
+are synced before. Logs are exceptions. A run that is killed at any time leaves a readable folder.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ class Generator:
         self._outlet.mark_delivered(before_us[self._settings.outlet.partition])
 
     def positions(self) -> dict[str, int]:
-        """The events sent so far, by stream; empty if the transport does not count them."""
+        """The events sent so far, by stream."""
         return self._outlet.positions()
 
     def status(self) -> dict[str, Any]:

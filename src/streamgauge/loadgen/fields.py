@@ -1,7 +1,8 @@
 """Fields, one kind of column each, and the streams that have them.
 
 A field makes its column from random lanes (`PhiloxBits`) for events [first, last) of a partition. It is a pure
-function, so any slicing gives the same rows. Fields are frozen, and validate themselves when they are created.
+function, so any slicing gives the same rows. Fields are frozen. Those of user jobs validate themselves, those of
+workloads have parameters that were validated.
 """
 
 import math

@@ -107,7 +107,7 @@ class Outlet(ABC):
             return self._unread.us
 
     def positions(self) -> dict[str, int]:
-        """Stream to the number of sent events; empty if deliveries are observed."""
+        """Stream to the number of sent events."""
         with self._lock:
             return dict(self._sent)
 

@@ -147,3 +147,17 @@ def test_a_spool_that_cannot_be_read_leaves_the_reason(trial: Case, make: Any) -
     (note,) = sink.latencies.latencies.notes
     assert note.startswith("not counted: ")
     assert sink.latencies.latencies.event_time_us is None
+
+
+def test_each_sink_has_an_even_part_of_the_time_that_is_left(two_sinks: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the first of many results would leave nothing to the others."""
+    now, ends = iter([10.0, 12.0]), list[float]()
+
+    def counted_until(*given: Any) -> Any:
+        ends.append(given[-1])
+        return Mock()
+
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(now)))
+    monkeypatch.setattr(module, "_counted", counted_until)
+    counted(two_sinks, until_s=16.0)
+    assert ends == [13.0, 16.0]

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from streamgauge.core.errors import require
 from streamgauge.engines.spi import UNMEASURED, NearLimit
 from streamgauge.results.codes import SearchEnd
 from streamgauge.results.search import TrialSummary
@@ -50,6 +51,13 @@ class Settings:
     def over(self) -> float:
         """The busy share that the next rate aims at after one that held."""
         return self.near_limit.keeping_rows if self.keeps_rows else self.near_limit.over
+
+    def __post_init__(self) -> None:
+        require(
+            0 < self.floor_per_s <= self.ceiling_per_s < math.inf, "search.ceiling",
+            f"must be a rate of at least {self.floor_per_s:g}/s", self.ceiling_per_s,
+            "measure the generator's ceiling again on an idle machine",
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

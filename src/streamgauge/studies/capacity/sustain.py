@@ -315,7 +315,8 @@ def resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
     experiment = with_absolute_paths(experiment)
     if experiment.search.resume is None:
         return experiment, None
-    folder = RunFolder(Path(experiment.search.resume))
+    path = Path(experiment.search.resume)
+    folder = RunFolder(path.parent if path.is_file() else path)
     file = folder.path / "experiment.toml"
     rule, way_out = "must be the folder of a search", "the run folder of a sustain"
     require(file.is_file(), "search.resume", rule, str(folder.path), way_out)

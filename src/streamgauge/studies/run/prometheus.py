@@ -17,6 +17,7 @@ import numpy as np
 
 from streamgauge.config.experiment import Experiment
 from streamgauge.core.clock import US
+from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.rates_and_backlog import backlog_events, due_events, lags
 from streamgauge.metrics.trial_log import TrialLog
@@ -56,7 +57,8 @@ def load_figures(record: TrialRecord, now_us: int) -> dict[str, Values]:
     """
     trial_log = record.trial_log
     cpu_cores, memory_bytes = _usage(trial_log)
-    of_place = lags(trial_log, np.array([now_us], np.int64), record.spans.end_us)
+    now = np.array([now_us], np.int64)
+    of_place = lags(trial_log, now, now, record.spans.end_us)
     return {
         "due_events": {(): int(due_events(record, now_us))},
         "offered_events": {(): trial_log.running.offered_events},
@@ -158,6 +160,9 @@ def exported(experiment: Experiment, observe: Observer) -> Iterator[Observer]:
 
     At the end it waits for one more scrape, so that Prometheus has the verdict. Not after a failure or Ctrl-C, nor if
     nothing has ever scraped.
+
+    Raises:
+        InputError: the port is in use.
     """
     if experiment.prometheus is None:
         yield observe
@@ -166,7 +171,11 @@ def exported(experiment: Experiment, observe: Observer) -> Iterator[Observer]:
 
     exporter, registry = Exporter(experiment), CollectorRegistry()
     registry.register(exporter)
-    server, thread = start_http_server(experiment.prometheus, LOOPBACK, registry)
+    try:
+        server, thread = start_http_server(experiment.prometheus, LOOPBACK, registry)
+    except OSError as error:
+        rule, way_out = f"must be free on {LOOPBACK} ({error.strerror})", "--prometheus with another port"
+        raise InputError(Problem("prometheus", rule, experiment.prometheus, way_out)) from None
     try:
         yield to_each(observe, exporter.observe)
         if exporter.awaits_scrape:

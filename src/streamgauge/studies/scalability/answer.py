@@ -45,14 +45,16 @@ def next_point(result: ScaleResult, grid: Grid) -> Point | None:
 def without_undecided(result: ScaleResult) -> tuple[ScaleCell, ...]:
     """The trials without those that decided nothing or gave wrong answers: a resumed study makes them again.
 
-    If all repetitions of a cell together decided nothing, all of them are made again.
+    All trials of a cell that is decided stay. If as many repetitions held as failed, they decided nothing together, and
+    all of them are made again.
     """
     outcomes = outcomes_of(result)
-    return tuple(
-        cell
-        for cell in result.cells
-        if cell.outcome in DECIDED and outcomes.get(point_of(result, cell)) != "undecided" and not cell.wrong_answers
-    )
+    kept = []
+    for point, cells in _by_point(result).items():
+        is_decided, decided = outcomes.get(point) in DECIDED, [cell for cell in cells if cell.outcome in DECIDED]
+        is_tie = outcomes.get(point) == "undecided" and decided == cells
+        kept += cells if is_decided else [] if is_tie else decided
+    return tuple(sorted((cell for cell in kept if not cell.wrong_answers), key=lambda cell: cell.number))
 
 
 def has_wrong_answers(result: ScaleResult) -> bool:

@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from streamgauge.config.experiment import Experiment, build
 from streamgauge.core.clock import US
+from streamgauge.core.errors import InputError
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.verdict import Verdict
 from streamgauge.studies.run import prometheus
@@ -121,6 +122,16 @@ def test_nothing_is_left_at_its_end(port: int, events: list[Any]) -> None:
         with exported(experiment_with_port(port), events.append):
             pass
     assert threading.active_count() == before
+
+
+def test_a_port_that_was_taken_after_the_check_is_refused(port: int, events: list[Any]) -> None:
+    with socket.socket() as other:
+        other.bind((prometheus.LOOPBACK, port))
+        other.listen()
+        with pytest.raises(InputError) as refusal, exported(experiment_with_port(port), events.append):
+            pass
+    (problem,) = refusal.value.problems
+    assert (problem.setting, problem.got, "in use" in problem.rule) == ("prometheus", port, True)
 
 
 def exporter(*scrapes_s: float, now_s: Callable[[], float] = time.monotonic) -> Exporter:

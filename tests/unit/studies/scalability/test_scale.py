@@ -19,6 +19,7 @@ from streamgauge.results.verdict import Check, Verdict
 from streamgauge.studies.exclusive_folder import LOCK
 from streamgauge.studies.matrix import cells
 from streamgauge.studies.scalability import scale as scale_module
+from streamgauge.studies.scalability.answer import without_undecided
 from streamgauge.studies.scalability.scale import exit_code, plan_scale, scale
 from streamgauge.system.disk import try_lock
 from tests.unit.studies.scalability.helpers_scale import (
@@ -207,6 +208,26 @@ def test_an_engine_that_does_not_start_is_no_invalid_driver(run: Run, monkeypatc
     monkeypatch.setattr(cells, "run_judged", start)
     result = run(perform=real, resources="1", loads="1k")
     assert ({cell.outcome for cell in result.cells}, exit_code(result)) == ({"invalid"}, 1)
+
+
+@pytest.mark.parametrize(
+    ("ends", "stay"),
+    [
+        (["sustained", "sustained", "undecided"], [1, 2, 3]),
+        (["invalid", "sustained"], [1, 2]),
+        (["sustained", "invalid", "sustained"], [1, 2, 3]),
+        (["sustained", "undecided", "undecided"], [1]),
+        (["sustained", "not_sustained"], []),
+        (["invalid", "invalid"], []),
+    ],
+)
+def test_trials_that_decided_something_stay_after_a_resume(run: Run, ends: list[str], stay: list[int]) -> None:
+    """All of a decided cell. The number of repetitions is that of the trials that were valid."""
+    perform, _ = simulated(LAWS["linear"])
+    first = run(perform=perform, resources="1", loads="1k", repeat=max(1, len(ends) - ends.count("invalid")))
+    cells = [first.cells[0].model_copy(update={"number": n, "outcome": end}) for n, end in enumerate(ends, 1)]
+    kept = without_undecided(first.model_copy(update={"cells": tuple(cells)}))
+    assert [cell.number for cell in kept] == stay
 
 
 def test_a_tie_of_repetitions_is_tried_again_after_a_resume(run: Run) -> None:
