@@ -238,7 +238,7 @@ def test_batches_are_committed_when_they_are_whole(broker: Broker, receiver: Rec
     by_batch = {(query, batch, sink): numbers for (query, batch, _, sink), numbers in receiver.results.items()}
     assert by_batch[("q0", 0, "out")] == [1, 2, 3]
     assert by_batch[("q1", 0, "out")] == [50, 51]
-    assert next(begun for begun in receiver.begun if begun[0] == "q0") == ("q0", 0, [("ads", 0, 0, 3)])
+    assert next(begun for begun in receiver.begun if begun[0] == "q0") == ("q0", 0, (Position("ads", 0, 0, 3),))
     assert receiver.failed == ""
 
 
@@ -327,7 +327,7 @@ def test_what_has_no_batches_is_cut_into_slices(broker: Broker, receiver: Receiv
     assert [(query, batch) for query, batch, *_ in receiver.committed] == [("q0", number) for number in range(4)]
     assert receiver.shown == [("q0", 0, 6), ("q0", 1, 6), ("q0", 2, 6), ("q0", 3, 6)]
     assert {batch: numbers for (_, batch, _, _), numbers in receiver.results.items()} == {0: [5, 4], 1: [3]}
-    assert receiver.begun[-1] == ("q0", 3, [("ads", 0, 0, 9)])
+    assert receiver.begun[-1] == ("q0", 3, (Position("ads", 0, 0, 9),))
     assert all(begun_us <= stamp <= ended_us for stamp in receiver.stamps_us)
     assert receiver.failed == ""
 
