@@ -150,7 +150,7 @@ class Kill:
 
 class Restart:
     """An observer that kills the engine and starts it again once, when every sink has results and the engine, if it
-    keeps any, a checkpoint; or when the recorder has told of `commits_since` more commits.
+    keeps any, a checkpoint; or when the recorder has reported `commits_since` more commits.
     """
 
     def __init__(self, testbed: TestBed, commits_since: int = 0) -> None:

@@ -182,9 +182,9 @@ class TestBed:
         Raises:
             DriverError: a generator did not answer. The others stop all the same.
         """
-        with ExitStack() as every_one:
+        with ExitStack() as halts:
             for child in self._generators:
-                every_one.callback(child.ask, "halt")
+                halts.callback(child.ask, "halt")
 
     def level(self) -> None:
         """Between trials: moves the frontier of all generators to that of the furthest one.
