@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 import vl_convert
 from hypothesis import settings
 
@@ -82,11 +83,12 @@ UNCACHED_FILES = {"spark.hadoop.fs.file.impl.disable.cache": "true"}
 
 
 @pytest.fixture(scope="session", autouse=True)
-def drawn_once() -> Iterator[None]:
-    """Each process draws equal charts once: drawing takes most of the time of tests that look at a report."""
+def made_once() -> Iterator[None]:
+    """Each process draws equal charts once, and builds the command line once: both take most of the time of tests."""
     draw = functools.cache(vl_convert.vegalite_to_svg)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vl_convert, "vegalite_to_svg", lambda chart: draw(json.dumps(chart)))
+        patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
         yield
 
 

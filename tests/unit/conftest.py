@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,12 @@ from tests.unit.helpers_answers import Case
 
 START = 1_700_000_000 * US
 CHUNK_US = 100_000
+EVENTS_BEFORE: dict[Plan, dict[tuple[int, int, int], int]] = {}
+"""Of each plan the events before a border, by (stream, partition, border): most tests share their plan."""
 FIELDS = (Key("user_id", 100), Integer("price", 1, 100))
 
 
+@cache
 def plan_of(
     rate: float = 1000.0, seconds: float = 60.0, partitions: int = 2, streams: int = 1, profile: str = "constant"
 ) -> Plan:
@@ -56,7 +60,9 @@ class Story:
     read_after_us: int = 5000
     commit_after_us: int = 400_000
     growth_us: int = 0
-    _before: dict[tuple[int, int, int], int] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._before = EVENTS_BEFORE.setdefault(self.plan, {})
 
     def ticks(self) -> list[Tick]:
         return [self.tick(batch) for batch in range(self.seconds)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import runpy
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,7 @@ def packages() -> str:
     return described(rows)
 
 
+@cache
 def commands() -> dict[str, Any]:
     """Command name to the parsed command, in the order of the help. A command of a group has both names."""
     group: Any = typer.main.get_command(app)

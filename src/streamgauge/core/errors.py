@@ -51,8 +51,8 @@ class Problem:
 
 def near(word: object, names: Iterable[str], least: float = 0.6) -> str | None:
     """The name most similar to a word, ignoring case; None if none is. `least`: similarity, as difflib's ratio."""
-    by_lower = {name.lower(): name for name in names}
-    found = difflib.get_close_matches(str(word).lower(), by_lower, 1, least)
+    by_lower, lower = {name.lower(): name for name in names}, str(word).lower()
+    found = [lower] if lower in by_lower else difflib.get_close_matches(lower, by_lower, 1, least)
     return by_lower[found[0]] if found else None
 
 

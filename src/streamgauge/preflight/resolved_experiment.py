@@ -28,7 +28,7 @@ from streamgauge.preflight.resources import Budget
 from streamgauge.system.cpu_pinning import cpus
 from streamgauge.transports.registry import BROKERED, STAMPS
 from streamgauge.user_workloads.lookup import kind_of
-from streamgauge.workloads.registry import Workload
+from streamgauge.workloads.registry import Job, Workload
 
 UNSEEN_FACTOR = 1.25
 """The queue holds at least so many times what may have been read before it is seen. Chosen."""
@@ -123,7 +123,7 @@ class ResolvedExperiment:
         of_engine_us = entry(self.engine.name).unseen_us(self.flow, self.engine_options)
         return max(self.workload.unseen_s, of_engine_us / US)
 
-    @property
+    @cached_property
     def lineage_flow(self) -> Flow:
         """The flow that runs, with the lineage columns that identify and time its results.
 
@@ -174,7 +174,7 @@ class ResolvedExperiment:
         streams = self.streams(self.experiment.load.rate) if self.keyed else ()
         return {stream.name: stream.key for stream in streams if stream.key is not None}
 
-    @property
+    @cached_property
     def columns(self) -> dict[str, tuple[str, ...]]:
         """Columns that the transport carries, by stream: those that the flow reads, payloads, and keys of messages.
 
@@ -253,12 +253,20 @@ class ResolvedExperiment:
 
     def streams(self, rate_per_s: float) -> tuple[StreamSpec, ...]:
         """The input streams at a rate. Some workloads grow a key domain with it, to keep a selectivity constant."""
-        return tuple(self.workload.build(self.parameters, rate_per_s).streams)
+        built = self._built if rate_per_s == self.experiment.load.rate else self._built_for(rate_per_s)
+        return tuple(built.streams)
 
     @property
     def malformed(self) -> Mapping[str, str]:
         """Rule for malformed records, by stream."""
-        return self.workload.build(self.parameters, self.experiment.load.rate).malformed
+        return self._built.malformed
+
+    @cached_property
+    def _built(self) -> Job:
+        return self._built_for(self.experiment.load.rate)
+
+    def _built_for(self, rate_per_s: float) -> Job:
+        return self.workload.build(self.parameters, rate_per_s)
 
     def warmup_s(self, fresh: bool, duration_s: float) -> float:
         if self.experiment.load.warmup is not None:

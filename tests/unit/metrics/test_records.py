@@ -94,11 +94,12 @@ def test_a_log_is_a_sequence_of_what_was_added(
 
 def test_a_chunk_takes_little_more_than_its_numbers(make: Any) -> None:
     """Up to two hundred come in a second: nothing besides is kept of them, so that a trial can go on for hours."""
-    trial_log = TrialLog(make.plan())
+    trial_log, story = TrialLog(make.plan()), make.story()
+    offered = [story.chunks(0, low, low + US) for low in range(START, START + 600 * US, US)]
     tracemalloc.start()
     try:
-        for low in range(START, START + 600 * US, US):
-            trial_log.add(make.tick([make.story().chunks(0, low, low + US)], [[]], []))
+        for chunks in offered:
+            trial_log.add(make.tick([chunks], [[]], []))
             trial_log.events_in_time(START, START + US, 0)
             assert trial_log.running.offered_events
         taken, _ = tracemalloc.get_traced_memory()

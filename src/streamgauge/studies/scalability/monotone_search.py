@@ -21,7 +21,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise, product
 from typing import NamedTuple
 
@@ -60,7 +60,7 @@ class Grid:
     near_limit: NearLimit = UNMEASURED
     full: float = UNMEASURED.full
 
-    @property
+    @cached_property
     def are_rates(self) -> bool:
         """Whether a harder load is a higher rate, so that busy shares grow with it."""
         return len(self.rates) == len(self.loads) and all(low < high for low, high in pairwise(self.rates))

@@ -168,13 +168,13 @@ class Topics:
                     raise self._silent(error) from None
         return ids
 
-    def hosts(self, timeout_s: float = REQUEST_TIMEOUT_S) -> set[str]:
+    def hosts(self, timeout_s: float | None = None) -> set[str]:
         """The advertised hosts of the brokers. Raises DriverError."""
         return {broker.host for broker in self._metadata(timeout_s).brokers.values()}
 
-    def _metadata(self, timeout_s: float = REQUEST_TIMEOUT_S) -> Any:
+    def _metadata(self, timeout_s: float | None = None) -> Any:
         try:
-            return self._client.list_topics(timeout=timeout_s)
+            return self._client.list_topics(timeout=timeout_s or REQUEST_TIMEOUT_S)
         except KafkaException as error:
             raise self._silent(error) from None
 

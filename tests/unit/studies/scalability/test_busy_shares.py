@@ -25,7 +25,7 @@ from tests.unit.studies.scalability.helpers_scale import LAWS
 STEP, LEVELS = 1.05, (1.0, 2.0, 4.0, 8.0)
 LOADS = tuple(16384.0 * STEP**n for n in range(86))
 """To 1.04 M/s, as `--loads 16384..1048576` has them."""
-CAPACITIES = [8000.0 * 1.09**n for n in range(64)]
+CAPACITIES = [8000.0 * 1.19**n for n in range(32)]
 """Of one unit of resources: from half of the least load to more than the greatest."""
 
 Trial = Callable[[Point], tuple[VerdictValue, float | None]]

@@ -1,6 +1,7 @@
 """Whether a trial sustained its load: by the growth of its lag, or by the verdict of its run."""
 
 import random
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -58,13 +59,14 @@ def micro_batches(
         took = (fixed_s + busy * since) * max(0.1, chance.gauss(1, noise))
         commits.append((now + took, taken))
         now += max(interval_s, took)
+    times = [when for when, _ in commits]
     ends: list[float | None] = []
     at_commits: list[float | None] = []
     for second in range(SPAN_S):
-        reached = [until for when, until in commits if when < second + 1]
-        inside = [(when, until) for when, until in commits if second <= when < second + 1]
-        ends.append(rate_per_s * (second + 1 - reached[-1]) if reached else rate_per_s * 60)
-        at_commits.append(rate_per_s * (inside[-1][0] - inside[-1][1]) if inside else None)
+        earlier, number = (bisect_left(times, when) for when in (second, second + 1))  # commits before each time
+        when, until = commits[number - 1]
+        ends.append(rate_per_s * (second + 1 - until) if number else rate_per_s * 60)
+        at_commits.append(rate_per_s * (when - until) if number > earlier else None)
     return series(ends, at_commits)
 
 
