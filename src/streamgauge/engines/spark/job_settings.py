@@ -34,6 +34,7 @@ from streamgauge.engines.spark.session.masters import HOST, is_local
 from streamgauge.engines.spark.session.python_workers import UNCHANGED, VARIABLE
 from streamgauge.engines.spark.watermark_and_interval import delay_of, interval_of
 
+JARS = "spark.jars"
 SHUFFLE = {"spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1"}
 """The longest time that a row waits in an exchange buffer; Spark's default is 50 ms."""
 
@@ -129,9 +130,10 @@ class JobSettings:
         conf["spark.driver.memory"] = self.options["driver_memory"]
         conf |= executor_defaults(self.job.master, self.users)
         conf |= self.adapter.configuration()
-        if self.job.jars:
-            conf["spark.jars"] = ",".join(self.job.jars)
-        return {**conf, **self.users}
+        conf |= self.users
+        if self.job.jars:  # those of the user come beside them
+            conf[JARS] = ",".join(filter(None, (*self.job.jars, self.users.get(JARS))))
+        return conf
 
     def effective_settings(self) -> dict[str, str]:
         """The options in force. Values chosen by streamgauge are marked `(auto)`."""

@@ -51,6 +51,19 @@ def effective_settings(flow: Flow, edges: Edges | None = None, **options: str) -
     }
 
 
+@pytest.mark.parametrize(("own", "users", "all_jars"), [
+    (("kafka.jar",), {"spark.jars": "mine.jar"}, "kafka.jar,mine.jar"),
+    (("kafka.jar",), {}, "kafka.jar"),
+    ((), {"spark.jars": "mine.jar"}, "mine.jar"),
+])  # fmt: skip
+def test_jars_of_the_user_come_beside_those_of_the_transport(
+    own: tuple[str, ...], users: dict[str, str], all_jars: str
+) -> None:
+    edges = Edges((), Edge("", ""), {})
+    settings = JobSettings(SparkJob(BOUGHT.sink("out"), edges, users, "local[1]", "", "", jars=own))
+    assert settings.configuration()["spark.jars"] == all_jars
+
+
 def test_what_was_left_to_the_engine_stands_as_what_ran() -> None:
     """With a word that it was the engine's choice; only operators that the flow has are listed."""
     assert effective_settings(REVENUE.sink("out")) == {
