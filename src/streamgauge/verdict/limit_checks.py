@@ -45,7 +45,8 @@ def check_queue_bound(evidence: Evidence) -> Finding:
     if not evidence.span_began and evidence.batches_ever < TREND_POINTS_MIN:
         return found("undecided", Cause.QUEUE_FULL_AT_START, None)
     if evidence.overflowed:
-        return found("failed", Cause.QUEUE_FULL, max(reached, bound))
+        full_s = bound if evidence.memory_full_s is None else evidence.memory_full_s
+        return found("failed", Cause.QUEUE_FULL, max(reached, full_s), full_s)
     return found("ok" if reached < bound else "failed", Cause.QUEUE_FULL, reached, says=Detail.BACKLOG_REACHED)
 
 

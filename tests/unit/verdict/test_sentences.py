@@ -46,6 +46,8 @@ MORE: dict[str, dict[str, Any]] = {
     "wrong answers too": {"verification": WRONG_TOO, "core_wait_us": 50_000.0},
     "a wrong sink": WRONG_SINK,
     "driver failed and system died": {"delivery_share": 0.6, "sut_alive": False, "sut_reason": "out of memory"},
+    "full in the warm-up": {"overflowed": True, "span_began": False, "batches": 0, "backlog": samples([], [])},
+    "full by a backlog that grows": {"overflowed": True, "backlog": ramp(0.05)},
     "two faults of the driver": {"schedule_delay_us_p99": 150_000, "receive_share": 0.6},
     "no wait for a core known": {"core_wait_us": np.nan},
     "slow beside a busy driver": {"backlog": ramp(0.05), "delivery_share": 0.3},

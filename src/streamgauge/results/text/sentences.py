@@ -5,7 +5,7 @@ A template's fields are the facts of its remark. `_Words` adds formats to Python
 
 import math
 import string
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -97,7 +97,7 @@ CAUSES: dict[StrEnum, str] = {
         "in flight or retained for redelivery filled the rest",
     Cause.QUEUE_FULL_AT_START:
         "the queue of {limit:.3g} s was full before the measured span, when the engine had hardly begun to read",
-    Cause.QUEUE_FULL: "the queue was full: it holds {limit:.3g} s of event time",
+    Cause.QUEUE_FULL: "the queue was full: {value:.3g} s of event time waited (limit {limit:.3g} s)",
     Cause.ANSWERS_NOT_COMPARED: "{reason}",
     Cause.NO_REFERENCE: "not judged",
     Cause.NO_RESULT_DUE:
@@ -365,26 +365,28 @@ def _check(finding: Finding) -> Check:
 
 
 def verdict_sentence(judgement: Judgement) -> str:
-    """Why, in words."""
+    """Why, in words: the first check that decided, with its number and limit.
+
+    Sentences on a lost process and on wrong answers follow. Every other check has its own sentence.
+    """
     deciding = judgement.deciding
     text = fill(
         _BESIDE_LOAD.get(judgement.cause, _VERDICTS[judgement.value]),
-        because="; ".join(f"{one.name}: {check_sentence(one)}" for one in (*deciding, *judgement.died)),
+        because="".join(f"{one.name}: {check_sentence(one)}" for one in deciding[:1]),
         unjudged=tuple(one.name for one in judgement.checks if one.state == "not_judged"),
         fault=_FAULTS.get(deciding[0].code, "the driver failed") if deciding else "",
         failed=any(one.state == "failed" for one in deciding),
         load=judgement.load,
     )
-    return f"{text}{_wrong_answers(judgement)}{''.join(f'; {sentence(one)}' for one in judgement.remarks)}"
+    died = (f"Also {one.name}: {check_sentence(one)}" for one in judgement.died)
+    return ". ".join((text, *died, *_wrong_answers(judgement), *map(sentence, judgement.remarks)))
 
 
-def _wrong_answers(judgement: Judgement) -> str:
-    """The wrong answers of a trial whose verdict has another first reason; empty if there are none."""
+def _wrong_answers(judgement: Judgement) -> Iterator[str]:
+    """The wrong answers of a trial whose verdict has another first reason."""
     wrong = next((one for one in judgement.checks if one.code == Cause.WRONG_ANSWERS), None)
-    if wrong is None or wrong in judgement.deciding[:1]:
-        return ""
-    counted = "" if wrong in judgement.deciding else f" ({check_sentence(wrong)})"
-    return f"; answers are wrong too{counted}: see verification.json"
+    if wrong is not None and wrong not in judgement.deciding[:1]:
+        yield f"Answers are wrong too ({check_sentence(wrong)}): see verification.json"
 
 
 def advice(judgement: Judgement, memory_option: str = "") -> str:
