@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from streamgauge.results.codes import Cause
-from streamgauge.results.text.sentences import check_sentence, longer, verdict_sentence
+from streamgauge.results.text.sentences import advice, check_sentence, longer, verdict_sentence
 from streamgauge.verdict.verdict import CHECKS, judge
 from tests.unit.verdict.helpers_evidence import RIGHT, check_of, evidence, ramp, samples
 
@@ -69,6 +69,20 @@ def test_what_ended_a_trial_in_its_warm_up_is_its_cause() -> None:
     verdict = judge(evidence(**ended, verification=None))
     assert (verdict.value, verdict.cause, len(verdict.deciding)) == ("undecided", Cause.QUEUE_FULL_AT_START, 6)
     assert verdict_sentence(verdict).endswith(f": queue_bound: {check_sentence(verdict.deciding[0])}")
+
+
+@pytest.mark.parametrize(
+    ("fault", "option"),
+    [
+        ({}, "--queue-limit"), ({"span_began": False, "batches_ever": 5}, "--queue-limit"),
+        ({"memory_full_s": 12.0}, "--queue-memory"), ({"span_began": False, "memory_full_s": 12.0}, "--queue-memory"),
+        ({"backlog": ramp(0.05), "steady": False}, "--queue-limit"), ({"backlog": ramp(0.05)}, ""),
+    ],
+)  # fmt: skip
+def test_a_larger_queue_is_advised_where_it_would_help(fault: dict[str, Any], option: str) -> None:
+    """By the option that bounds it, and not for a backlog that grows at a constant rate."""
+    advised = advice(judge(evidence(overflowed=True, **fault)))
+    assert [word for word in ("--queue-limit", "--queue-memory") if word in advised] == [option] * bool(option)
 
 
 WRONG_TOO = RIGHT.model_copy(update={"wrong": 2, "matched": RIGHT.matched - 2})

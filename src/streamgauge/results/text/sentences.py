@@ -293,6 +293,7 @@ _FASTER_DRIVER = (
 )
 _READ_LOG = "read the log that is named there, or the logs in engine/ of the run folder, before you try another rate"
 _PROGRAM = "correct the program or its file, as the sentence says"
+_LARGER_QUEUE = "{by_memory:?--queue-memory}{by_memory:!--queue-limit}"
 _MORE_MEMORY = "give the queue more memory (--queue-memory), or lower the rate or the payload"
 RUN_AGAIN = ", then run it again"
 ADVICE = {
@@ -324,10 +325,12 @@ ADVICE = {
     Cause.RESULTS_FALL_BEHIND: "lower the rate: the engine reads in time but its results fall behind",
     Cause.LATENCY_GROWS:
         "lower the rate, or check what grows in the job's state: its results come later and later",
-    Cause.QUEUE_FULL: "lower the rate, or raise the bound (--queue-limit) if this was one short stall",
+    Cause.QUEUE_FULL:
+        f"lower the rate, or use a larger queue ({_LARGER_QUEUE}) if a jump of the rate or one long batch filled it",
     Cause.QUEUE_CUT_BY_MEMORY: _MORE_MEMORY,
     Cause.DRIVER_MEMORY_FULL: _MORE_MEMORY,
-    Cause.QUEUE_FULL_AT_START: "use a longer warm-up (--warmup), a larger queue (--queue-limit), or a lower rate",
+    Cause.QUEUE_FULL_AT_START:
+        f"use a longer warm-up (--warmup), a larger queue ({_LARGER_QUEUE}), or a lower rate",
     Cause.WRONG_ANSWERS: "correct the job first: verification.json has examples, and a rate with wrong answers means "
         "nothing",
     Cause.ANSWERS_NOT_COMPARED: "read why in verification.json, correct that, and run it again",
@@ -409,8 +412,12 @@ def _advice(judgement: Judgement, first: Finding, memory_option: str) -> str:
         return _BUILT_IN_WRONG
     if judgement.value == "undecided" and judgement.span_needed_s is not None:
         return f"a longer span: --duration {math.ceil(judgement.span_needed_s)}s or more"
-    if first.code in ADVICE:
-        return fill(ADVICE[first.code], memory_option=memory_option)
+    code, facts = first.code, first.remarks[0].facts if first.remarks else {}
+    grows = any(one.code == Cause.BACKLOG_GROWS for one in judgement.deciding)
+    if code == Cause.QUEUE_FULL and grows and facts["steady"]:
+        code = Cause.BACKLOG_GROWS  # it would fill a larger queue too
+    if code in ADVICE:
+        return fill(ADVICE[code], **{"memory_option": memory_option, **facts})
     if first.low is not None and first.high is not None and first.value is not None and first.limit is not None:
         return longer(abs(first.limit - first.value), (first.high - first.low) / 2)
     if judgement.draining_at_start:
