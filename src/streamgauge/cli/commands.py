@@ -47,6 +47,7 @@ def perform(experiment: Experiment, options: Options, print_toml: bool, dry_run:
     elif dry_run and shorthand.plan is not None:
         _show_plan(shorthand.plan(experiment), options)
     else:
+        _say_at_once(options)
         with _failure_as_json(options.as_json), _pages() as pages:
             shorthand.perform(experiment, options, pages)
 
@@ -73,10 +74,17 @@ def perform_file(
         else:
             _show_plan(plan, options)
     elif is_matrix:
+        _say_at_once(options)
         with _pages() as pages:
             _matrix(experiment, cells, resume, options, pages)
     else:
         perform(experiment, options, print_toml, dry_run)
+
+
+def _say_at_once(options: Options) -> None:
+    """Shows that the command has begun, because the modules that it needs take seconds to load."""
+    if not options.quiet:
+        print_progress("checking the request")
 
 
 def _requested(file: Path | None, out: str | None, resume: str | None) -> Experiment:
