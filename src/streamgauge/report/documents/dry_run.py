@@ -6,15 +6,12 @@ It is of its own because no run or search was made, so it shares nothing with th
 from collections.abc import Iterator
 
 from streamgauge.core.formatting import format_duration, format_rate
-from streamgauge.report.document_blocks import Document, Fact, Paragraph, Section, table, texts
+from streamgauge.report.document_blocks import Document, Fact, Paragraph
 from streamgauge.results.dry_run import TrialPlan
 
 
 def plan_document(plan: TrialPlan) -> Document:
     """The plan, with what the machine lacks first."""
-    gaps = [(one.name, one.reason, one.way_out) for one in plan.unavailable]
-    caption = "What cannot be had"
-    columns = texts("not to be had", "why", "instead")
     return Document(
         name=plan.workload,
         on=f"{plan.command} on {plan.engine} ({plan.tuning}), over {plan.transport}",
@@ -25,7 +22,6 @@ def plan_document(plan: TrialPlan) -> Document:
         ),
         lead=tuple(Paragraph(f"missing here: {one}", "warning", terminal=True) for one in plan.missing),
         facts=tuple(_facts(plan)),
-        sections=(Section("gaps", caption, (table(caption, columns, gaps, terminal=True),)),) if gaps else (),
         remarks=(Paragraph("nothing was started", "note", terminal=True),),
     )
 
@@ -47,3 +43,6 @@ def _facts(plan: TrialPlan) -> Iterator[Fact]:
         yield Fact("fetches", (*plan.fetches, "once, unless they are here already"))
     if plan.not_checked:
         yield Fact("not checked", plan.not_checked)
+    # One line each, which no width of a terminal or of a pipe cuts or folds apart.
+    for one in plan.unavailable:
+        yield Fact("cannot have", (f"{one.name}: {one.reason}", f"instead: {one.way_out}"))
