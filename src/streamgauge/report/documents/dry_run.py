@@ -5,7 +5,7 @@ It is of its own because no run or search was made, so it shares nothing with th
 
 from collections.abc import Iterator
 
-from streamgauge.core.formatting import format_duration, format_rate
+from streamgauge.core.formatting import format_count, format_duration, format_rate
 from streamgauge.report.document_blocks import Document, Fact, Paragraph
 from streamgauge.results.dry_run import TrialPlan
 
@@ -33,6 +33,8 @@ def _longest(plan: TrialPlan) -> str:
 
 def _facts(plan: TrialPlan) -> Iterator[Fact]:
     yield Fact("starts", tuple(one.detail for one in plan.starts))
+    for data in plan.data:
+        yield Fact("data", (data.file, f"{format_count(data.rows)} rows for the stream {data.stream}"))
     rate = "found by an overload trial" if plan.rate_per_s is None else format_rate(plan.rate_per_s)
     yield Fact("rate", (rate, f"generators make at most {format_rate(plan.generator_ceiling_per_s)} here"))
     spans = (("warm-up", plan.warmup_s), ("measured", plan.duration_s), ("tail", plan.tail_s))
