@@ -100,7 +100,7 @@ class StepView(_Progress):
     def __init__(self, on: Console | None = None, now_s: Callable[[], float] = time.monotonic) -> None:
         super().__init__(on)
         self._now_s = now_s
-        self._shown_s = now_s()
+        self._began_s = self._shown_s = now_s()
 
     def update(self, step: str) -> None:
         """Shows the current step in one line."""
@@ -111,8 +111,10 @@ class InputView(StepView):
     """The progress of writing an input."""
 
     def written(self, written: int, planned: int) -> None:
-        """Shows how many of the planned events are written."""
-        self.update(f"written {format_rate(written, 'events')} of {format_rate(planned, 'events')}")
+        """Shows how many of the planned events are written. After a plain line the last one comes too."""
+        is_end = written >= planned and self._shown_s > self._began_s
+        text = f"written {format_rate(written, 'events')} of {format_rate(planned, 'events')}"
+        self.show(text, self._now_s(), *["end"] * is_end)
 
 
 class SelfTestView(StepView):

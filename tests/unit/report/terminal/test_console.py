@@ -93,6 +93,17 @@ def test_a_written_input_is_reported_every_few_seconds() -> None:
     assert written(console).endswith("\x1b[2K")
 
 
+@pytest.mark.parametrize(("times_s", "lines"), [((0, 1, 2, 3), 0), ((0, 6, 7, 8), 2)])
+def test_a_written_input_ends_with_all_of_it(times_s: tuple[float, ...], lines: int) -> None:
+    """Where a line was shown before; what is written within seconds shows none."""
+    console, times = plain(), iter(times_s)
+    with InputView(console, lambda: next(times)) as view:
+        for events in (500, 800, 1000):
+            view.written(events, 1000)
+    ends = ["written 500 events of 1 k events", "written 1 k events of 1 k events"]
+    assert written(console).splitlines() == ends[:lines]
+
+
 def test_a_self_test_shows_how_its_trials_stand() -> None:
     """Lines stay; between them the trial that runs, without a terminal every few seconds since the last line."""
     times = iter([0.0, 1.0, 2.0, 2.0 + PLAIN_EVERY_S, 2.0 + PLAIN_EVERY_S])
