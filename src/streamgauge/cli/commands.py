@@ -331,7 +331,7 @@ SHORTHANDS = {
     ),
     "scale": Shorthand(
         "Find the capacity of each level of resources, and the demand of each load.",
-        _later("studies.scalability.scale:plan_scale"), _scale, "Find capacity and demand", "search.resume",
+        _later("studies.scalability.scale:check_scale"), _scale, "Find capacity and demand", "search.resume",
         plan=_later("studies.scalability.scale:plan_scale"),
     ),
     "generate": Shorthand(

@@ -52,7 +52,7 @@ class ScaleView(_GrowingList):
     def begin(self, result: ScaleResult, plan: ScalePlan) -> None:
         """The study, then its earlier trials."""
         levels = ",".join(map(str, plan.resources))
-        most = f"at most {plan.trials_max} trials, about {format_duration(plan.seconds_max)}"
+        most = f"at most {plan.trials_max} trials, about {format_duration(plan.seconds)}"
         grid = f"scale over {plan.resource} {levels}   {len(plan.loads)} loads"
         say(self._console, f"{result.workload}   {grid}   {most}")
         say(self._console, f"folder   {result.folder}")
