@@ -176,9 +176,10 @@ def progress(snapshot: TrialSnapshot) -> str:
     if snapshot.phase in _TIMED or not snapshot.planned_s:
         phase = f"{snapshot.phase} {snapshot.elapsed_s:.0f} s" if snapshot.phase in _TIMED else snapshot.phase
         return f"{phase}   {snapshot.note}" if snapshot.note else phase
+    extent = "s, ends early" if snapshot.ends_early else f"of {snapshot.planned_s:.0f} s in all"
     backlog = NONE if snapshot.backlog_events is None else format_rate(snapshot.backlog_events, "events")
     parts = (
-        f"{snapshot.phase}, {snapshot.elapsed_s:.0f} of {snapshot.planned_s:.0f} s in all",
+        f"{snapshot.phase}, {snapshot.elapsed_s:.0f} {extent}",
         snapshot.note,
         f"offered {format_rate(snapshot.offered_per_s, 'events/s')}",
         f"ingested {format_rate(snapshot.ingested_per_s, 'events/s')}",

@@ -131,6 +131,8 @@ def test_what_a_phase_waits_for_is_never_cut_off() -> None:
     comparing = replace(SNAPSHOT, phase="verification", elapsed_s=63.0, note="comparing every answer")
     assert progress(comparing) == "verification 63 s   comparing every answer"
     assert progress(TrialSnapshot("drain", 0.0, 0.0, note="draining the backlog")) == "drain   draining the backlog"
+    ended = progress(replace(SNAPSHOT, ends_early=True, note="the queue was full"))
+    assert ended.startswith("measured, 24 s, ends early   the queue was full   offered 200 k events/s")
     longer = progress(replace(SNAPSHOT, note="extended")).split("   ")
     assert longer[:3] == ["measured, 24 of 60 s in all", "extended", "offered 200 k events/s"]
     unknown = progress(TrialSnapshot("warm-up", 0.0, 60.0)).split("   ")[1:]
