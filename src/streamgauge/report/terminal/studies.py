@@ -5,7 +5,8 @@ from streamgauge.core.formatting import format_duration
 from streamgauge.core.output import print_answer
 from streamgauge.report.documents import matrix, profile, scalability
 from streamgauge.report.documents.study_pages import Plan, document_of
-from streamgauge.report.terminal.console import STYLES, TrialView, page_in, say, show, show_result
+from streamgauge.report.terminal.console import STYLES, TrialView, page_in, show, show_result
+from streamgauge.report.terminal.lines import say
 from streamgauge.results.matrix import MatrixCell, MatrixResult
 from streamgauge.results.profile import AppliedAdvice, OperatorProfile
 from streamgauge.results.scalability import ScaleCell, ScalePlan, ScaleResult

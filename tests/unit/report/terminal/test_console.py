@@ -12,6 +12,7 @@ from rich.console import Console
 from streamgauge.core.errors import InputError, JobError, Problem
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.report.terminal import console as console_module
+from streamgauge.report.terminal import lines
 from streamgauge.report.terminal.console import PLAIN_EVERY_S, InputView, SearchView, SelfTestView, TrialView
 from streamgauge.results.run import Result
 from tests.unit.report.conftest import made_up_result, made_up_search
@@ -40,7 +41,7 @@ def result_text(result: Result, verbose: bool = False) -> str:
 
 def refusal_text(error: Exception, options: dict[str, str] | None = None) -> str:
     console = plain()
-    console_module.show_refusal(error, console, options or {})
+    lines.show_refusal(error, console, options or {})
     return written(console)
 
 
@@ -219,8 +220,8 @@ def test_no_color_is_plain(monkeypatch: pytest.MonkeyPatch, value: str, coloured
     monkeypatch.setenv("NO_COLOR", value)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("FORCE_COLOR", "1")
-    console = console_module.console()
+    console = lines.console()
     assert console.file is not sys.stdout  # progress never mixes with the result object there
     console.file = io.StringIO()
-    console_module.show_refusal(InputError(Problem("a", "b", "c", "d")), console)
+    lines.show_refusal(InputError(Problem("a", "b", "c", "d")), console)
     assert ("\x1b" in written(console)) is coloured
