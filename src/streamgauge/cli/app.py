@@ -112,7 +112,7 @@ def _perform() -> str | int | None:
             raise MachineError("PYTHONOPTIMIZE=2 (or -OO) drops docstrings, which a library for charts needs. Unset it")
         app(prog_name="streamgauge")
     except InputError as error:
-        from streamgauge.report.terminal.console import show_refusal
+        from streamgauge.report.terminal.lines import show_refusal
 
         if sys.argv[1:2] == ["experiment"]:
             error.problems = tuple(map(in_file_terms, error.problems))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from streamgauge.cli.parameters import built
 from streamgauge.config.experiment import Experiment
 from streamgauge.config.experiment_file import read_values, to_toml
+from streamgauge.config.named_files import is_own_file
 from streamgauge.core.errors import InputError, Problem, StreamgaugeError, require
 from streamgauge.core.exit_codes import VERDICT_CODES, ExitCode, worst
 from streamgauge.core.output import print_answer, print_progress
@@ -47,6 +48,8 @@ def perform(experiment: Experiment, options: Options, print_toml: bool, dry_run:
     elif dry_run and shorthand.plan is not None:
         _show_plan(shorthand.plan(experiment), options)
     else:
+        _say_at_once(options)
+        _refuse_unknown(experiment)
         with _failure_as_json(options.as_json), _pages() as pages:
             shorthand.perform(experiment, options, pages)
 
@@ -73,10 +76,27 @@ def perform_file(
         else:
             _show_plan(plan, options)
     elif is_matrix:
+        _say_at_once(options)
         with _pages() as pages:
             _matrix(experiment, cells, resume, options, pages)
     else:
         perform(experiment, options, print_toml, dry_run)
+
+
+def _say_at_once(options: Options) -> None:
+    """Shows that the command has begun, because the modules that it needs take seconds to load."""
+    if not options.quiet:
+        print_progress("checking the request")
+
+
+def _refuse_unknown(experiment: Experiment) -> None:
+    """Refuses an unknown workload or engine, with its other problems, before the modules of a trial are loaded."""
+    from streamgauge.engines.registry import declared
+    from streamgauge.workloads.registry import names
+
+    workload = experiment.workload
+    if experiment.engine not in declared() or not (is_own_file(workload) or workload in names()):
+        SHORTHANDS[experiment.command].check(experiment)
 
 
 def _requested(file: Path | None, out: str | None, resume: str | None) -> Experiment:
@@ -323,7 +343,7 @@ SHORTHANDS = {
     ),
     "scale": Shorthand(
         "Find the capacity of each level of resources, and the demand of each load.",
-        _later("studies.scalability.scale:plan_scale"), _scale, "Find capacity and demand", "search.resume",
+        _later("studies.scalability.scale:check_scale"), _scale, "Find capacity and demand", "search.resume",
         plan=_later("studies.scalability.scale:plan_scale"),
     ),
     "generate": Shorthand(

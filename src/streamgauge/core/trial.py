@@ -34,6 +34,7 @@ class TrialSnapshot:
     """The current figures of a trial; None if unknown.
 
     The latency is the median of the latest batch, because a few batches do not carry higher percentiles.
+    `ends_early`: whether the trial is over before the planned seconds.
     """
 
     phase: str
@@ -44,6 +45,7 @@ class TrialSnapshot:
     backlog_events: int | None = None
     event_time_p50_us: float | None = None
     note: str = ""
+    ends_early: bool = False
 
 
 class ProgressText:

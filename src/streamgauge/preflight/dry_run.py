@@ -7,11 +7,12 @@ from streamgauge.config.experiment import Experiment
 from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_size
 from streamgauge.engines.registry import entry
+from streamgauge.loadgen.replay.columns import replayed_columns, rows_of
 from streamgauge.preflight.generator_ceiling import ceiling_above_rate
 from streamgauge.preflight.resolved_experiment import LEVEL_MAX_US, ResolvedExperiment, may_extend, spare_s
 from streamgauge.preflight.sample_size import lacking_percentiles, percentile_note, spacings
 from streamgauge.preflight.settings_checks import check
-from streamgauge.results.dry_run import PlannedProcesses, TrialPlan, Unavailable
+from streamgauge.results.dry_run import PlannedData, PlannedProcesses, TrialPlan, Unavailable
 from streamgauge.system.cpu_pinning import cpus
 from streamgauge.system.machine_checks import starting_checks
 from streamgauge.transports.registry import STAMPS, transport
@@ -42,7 +43,7 @@ def trial_plan(resolved: ResolvedExperiment, ceiling_per_s: float, rate_per_s: f
     return TrialPlan(
         command=experiment.command, workload=experiment.workload, engine=experiment.engine, tuning=experiment.tuning,
         transport=experiment.transport, rate_per_s=rate_per_s, generator_ceiling_per_s=ceiling_per_s,
-        starts=tuple(_planned_processes(resolved)),
+        starts=tuple(_planned_processes(resolved)), data=tuple(_data(resolved)),
         warmup_s=resolved.warmup_s(True, experiment.load.duration), duration_s=experiment.load.duration,
         tail_s=resolved.tail_us / US,
         unavailable=tuple(_unavailable(resolved)), fetches=_fetches(resolved),
@@ -71,6 +72,13 @@ def _planned_processes(resolved: ResolvedExperiment) -> Iterator[PlannedProcesse
     cores = experiment.parallelism or len(resolved.sut_cpus or cpus())
     where = entry(experiment.engine).place(experiment.master, cores)
     yield PlannedProcesses(role="sut", count=1, detail=f"engine {experiment.engine}, {where}")
+
+
+def _data(resolved: ResolvedExperiment) -> Iterator[PlannedData]:
+    """The files that replace generated rows; the checks have read them already."""
+    for stream in resolved.streams(resolved.experiment.load.rate):
+        if columns := replayed_columns(stream):
+            yield PlannedData(stream=stream.name, file=columns[0].file.path, rows=rows_of(stream))
 
 
 def _unavailable(resolved: ResolvedExperiment) -> Iterator[Unavailable]:

@@ -15,6 +15,8 @@ class ComparedRun(ResultPart):
     """Name of its folder."""
     folder: str
     """Where the run folder lies."""
+    engine: str
+    """The engine under test."""
     start_time: str
     """When it began, UTC."""
     verdict: VerdictValue

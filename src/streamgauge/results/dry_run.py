@@ -14,6 +14,17 @@ class PlannedProcesses(ResultPart):
     """What they are."""
 
 
+class PlannedData(ResultPart):
+    """A file whose rows would replace a stream's generated ones."""
+
+    stream: str
+    """The stream."""
+    file: str
+    """The file."""
+    rows: int
+    """Its rows that can be read."""
+
+
 class Unavailable(ResultPart):
     """A check or a figure that this run cannot have."""
 
@@ -44,6 +55,8 @@ class TrialPlan(ResultPart):
     """How many events the generators can make here, without transport and SUT."""
     starts: tuple[PlannedProcesses, ...]
     """The processes of a trial."""
+    data: tuple[PlannedData, ...] = ()
+    """The files of data that would be replayed."""
     warmup_s: float
     """Warm-up of a trial on a fresh engine."""
     duration_s: float

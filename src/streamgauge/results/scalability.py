@@ -6,6 +6,7 @@ from pydantic import Field
 
 from streamgauge.core.former_names import TransportName
 from streamgauge.results.codes import ResultPart, StudyHead, version_field
+from streamgauge.results.dry_run import TrialPlan
 from streamgauge.results.matrix import CellFigures
 from streamgauge.results.verdict import VerdictValue
 
@@ -168,13 +169,17 @@ class ScaleResult(ScaleAxes, StudyHead):
 
 
 class ScalePlan(ScaleAxes):
-    """A scalability study before it runs."""
+    """The size of a scalability study before it runs."""
 
     cells: int
     """Cells of the grid."""
     trials_max: int
     """The most trials that the search needs."""
-    seconds_max: float
+    seconds: float
     """Time of so many trials."""
-    seconds_extended: float
+    seconds_max: float
     """Time of so many trials, each extended to its longest."""
+
+
+class ScaleTrialPlan(ScalePlan, TrialPlan):
+    """What a scalability study would do. What a trial starts is that of the most resources."""

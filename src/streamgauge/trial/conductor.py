@@ -21,7 +21,7 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.experiment import Experiment
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.errors import DriverError, EngineError, InputError, MachineError, StreamgaugeError
-from streamgauge.core.trial import TrialSpans
+from streamgauge.core.trial import ProgressText, TrialSpans
 from streamgauge.engines.spi import Engine
 from streamgauge.harness.start_processes import TestBed, TestBedSettings
 from streamgauge.loadgen.plan import Plan
@@ -113,15 +113,20 @@ class TrialConductor:
                 raise
 
     def start(self, rate_per_s: float, note: str, folder: RunFolder | None = None) -> None:
-        """Starts the processes. If that fails, `folder` gets the reason."""
-        with record_start_failure(folder), report_start_progress(self.observe, note, self.testbed.stage):
-            limits = LimitWatch()
+        """Starts the processes, and loads what the verdict needs. If that fails, `folder` gets the reason."""
+        stage, limits = ProgressText(""), LimitWatch()
+        with (
+            record_start_failure(folder),
+            report_start_progress(self.observe, note, lambda: stage() or self.testbed.stage()),
+        ):
             try:
                 self.testbed.start(self.resolved.plan(next_start(self.testbed) - START_LEAD_US, rate_per_s, 1.0))
             except (EngineError, DriverError) as error:
                 if limit := limits.reached(str(error)):
                     raise MachineError(f"{limit}. Raise that limit ({error})") from None
                 raise
+            stage.set("loading the statistics of the verdict")
+            prepare()
 
     def conduct(self, plan: Plan, spans: TrialSpans, rate_per_s: float, policy: TrialPolicy) -> TrialRecord:
         """Offers a plan to its end, or until the policy stops it, without a verdict."""

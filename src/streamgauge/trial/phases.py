@@ -155,7 +155,8 @@ class PhaseRunner:
             record.fail_driver(str(error), is_full(error))
         except KeyboardInterrupt:
             record.interrupted = True
-            # Halt and verdict take seconds; a second Ctrl-C in this time must not escape here.
+        if record.ended_early:
+            # Halt and verdict take seconds; another Ctrl-C in this time must not escape here.
             with suppress(KeyboardInterrupt):
                 self._show()
         self._wind_up()

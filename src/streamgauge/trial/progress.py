@@ -68,6 +68,7 @@ def snapshot(record: TrialRecord, now_us: int, phase: str) -> TrialSnapshot:
         backlog_events=int(backlog_events(record, now_us)),
         event_time_p50_us=max(latencies, default=None),
         note=_note(record, now_us),
+        ends_early=record.ended_early,
     )
 
 
@@ -89,9 +90,11 @@ def _offered_per_s(log: Log[Chunk], start_us: int, since_us: int, now_us: int) -
 
 
 def _note(record: TrialRecord, now_us: int) -> str:
-    """Why a trial takes longer than planned, or to which rate it still rises."""
+    """Why a trial ends early or takes longer than planned, or to which rate it still rises."""
     if record.interrupted:
         return "stopping; the measurements are kept"
+    if reason := record.early_stop or record.engine_failed or record.driver_failed:
+        return reason.splitlines()[0]
     plan, from_us, notes = record.trial_log.plan, record.spans.measured_from_us, []
     target = plan.profile.rate_at((from_us - plan.start_us) / US)
     rate = plan.profile.rate_at(max(0.0, (now_us - plan.start_us) / US))

@@ -30,23 +30,25 @@ def check_connected(evidence: Evidence) -> Finding:
 
 
 def check_queue_bound(evidence: Evidence) -> Finding:
-    reached, bound = evidence.backlog_max_s, evidence.bound_s
+    reached, bound, memory_s = evidence.backlog_max_s, evidence.bound_s, evidence.memory_full_s
+    full_s = bound if memory_s is None else memory_s
+    facts = {"by_memory": memory_s is not None, "steady": evidence.steady}
 
     def found(
-        state: CheckState, code: Cause, value: float | None, limit: float = bound, says: Detail | None = None
+        state: CheckState, code: Cause, value: float | None, limit: float = full_s, says: Detail | None = None
     ) -> Finding:
-        return Condition(False, code, value, limit, "s", says=says).finding("queue_bound", state)
+        return Condition(False, code, value, limit, "s", facts, says).finding("queue_bound", state)
 
     if evidence.bound_cut_by_memory:
         return found("invalid", Cause.QUEUE_CUT_BY_MEMORY, bound, BOUND_S_MIN)
-    if evidence.memory_full_s is not None and evidence.memory_full_s < min(bound, BOUND_S_MIN):
+    if memory_s is not None and memory_s < min(bound, BOUND_S_MIN):
         # Events in flight or retained for redelivery filled the queue, rather than waiting events.
-        return found("invalid", Cause.DRIVER_MEMORY_FULL, evidence.memory_full_s, min(bound, BOUND_S_MIN))
+        return found("invalid", Cause.DRIVER_MEMORY_FULL, memory_s, min(bound, BOUND_S_MIN))
     if not evidence.span_began and evidence.batches_ever < TREND_POINTS_MIN:
         return found("undecided", Cause.QUEUE_FULL_AT_START, None)
     if evidence.overflowed:
-        return found("failed", Cause.QUEUE_FULL, max(reached, bound))
-    return found("ok" if reached < bound else "failed", Cause.QUEUE_FULL, reached, says=Detail.BACKLOG_REACHED)
+        return found("failed", Cause.QUEUE_FULL, max(reached, full_s))
+    return found("ok" if reached < bound else "failed", Cause.QUEUE_FULL, reached, bound, Detail.BACKLOG_REACHED)
 
 
 def check_answers(evidence: Evidence) -> Finding:

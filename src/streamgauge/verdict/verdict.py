@@ -42,14 +42,15 @@ from streamgauge.verdict.trend_checks import (
 CHECKS: tuple[CheckSpec, ...] = (
     CheckSpec("driver", check_driver),
     CheckSpec("connected", check_connected, by_slowness=False),
+    CheckSpec("queue_bound", check_queue_bound),
     CheckSpec("backlog_trend", check_backlog_trend),
     CheckSpec("output_trend", check_output_trend),
     CheckSpec("latency_trend", check_latency_trend, may_be_unjudged=True),
-    CheckSpec("queue_bound", check_queue_bound),
     CheckSpec("answers", check_answers, by_slowness=False),
     CheckSpec("evidence", check_evidence),
 )
-"""A new check is a function in `driver_check`, `trend_checks` or `limit_checks`, its entry here, and the sentences and
+"""What ends a trial early comes first, because trends and evidence are then too short for a reason of their own.
+A new check is a function in `driver_check`, `trend_checks` or `limit_checks`, its entry here, and the sentences and
 advice of its causes in `results.text`. Users' limits follow, one check each: `limit_checks.slo_check`."""
 UNRECOVERABLE_POINTS_MIN, UNRECOVERABLE_SPAN_S_MIN, UNRECOVERABLE_CONFIDENCE = 15, 10.0, 0.999
 UNRECOVERABLE_POLL_S = 5.0
@@ -150,9 +151,10 @@ def _combine(checks: tuple[Finding, ...], interrupted: bool) -> tuple[VerdictVal
     optional = [spec.name for spec in CHECKS if spec.may_be_unjudged]
     judged = [check for check in checks if check.state != "not_judged" or check.name not in optional]
     for value, states in order:
-        deciding = tuple(check for check in judged if check.state in states)
+        deciding = [check for check in judged if check.state in states]
         if deciding:
-            return value, deciding
+            # A queue that was full before the span is why the others, the driver's too, found nothing to judge.
+            return value, tuple(sorted(deciding, key=lambda check: check.code != Cause.QUEUE_FULL_AT_START))
     return "sustained", ()
 
 

@@ -156,3 +156,14 @@ def test_the_usual_time_of_a_search_is_near_the_measured_ones(stand: Path, invok
         took = [re.fullmatch(r"(\d+) min(?: (\d+) s)?", row["took"]) for row in csv.DictReader(file)]
     seconds = statistics.median(60 * int(one[1]) + int(one[2] or 0) for one in took if one is not None)
     assert plan_of(invoke, "sustain", "windowed_aggregation").seconds == pytest.approx(seconds, rel=0.25)
+
+
+def test_files_of_data_are_named(stand: Path, invoke: Invoke) -> None:
+    """With their rows and their stream; a stream whose rows are generated has none."""
+    (stand / "bought.csv").write_text("user_id,gem_pack_id,price\n1,2,30\n4,5,60\n")
+    words = ("run", "windowed_join", "--set", "data.purchases=bought.csv")
+    assert [(one.stream, one.rows) for one in plan_of(invoke, *words).data] == [("purchases", 2)]
+    assert (
+        f"data        {stand / 'bought.csv'}   2 rows for the stream purchases\n" in invoke(*words, "--dry-run").stdout
+    )
+    assert plan_of(invoke, "run", "identity").data == ()

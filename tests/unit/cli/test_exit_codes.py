@@ -38,11 +38,11 @@ from tests.unit.helpers_refusals import problem_of
 
 @pytest.fixture
 def run_as(monkeypatch: pytest.MonkeyPatch, invoke: Invoke) -> Callable[[Callable[..., Any]], Any]:
-    """`run identity --json` with another function instead of a trial."""
+    """`run identity --json --quiet` with another function instead of a trial."""
 
     def run(trial: Callable[..., Any]) -> subprocess.CompletedProcess[str]:
         monkeypatch.setattr("streamgauge.studies.run.run.run_single", trial)
-        return invoke("run", "identity", "--json")
+        return invoke("run", "identity", "--json", "--quiet")
 
     return run
 

@@ -156,3 +156,14 @@ def test_a_report_of_a_damaged_folder_says_what_is_damaged(stand: Path, invoke: 
     assert (done.returncode, len(answer["damage"]), Path(answer["report"]).is_file()) == (0, 1, True)
     assert "verification.json" in answer["damage"][0]
     assert answer["damage"][0] in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"), [((), "checking the request\n"), (("--json",), "checking the request\n"), (("-q",), "")]
+)
+def test_a_command_shows_at_once_that_it_has_begun(
+    monkeypatch: pytest.MonkeyPatch, invoke: Invoke, words: tuple[str, ...], shown: str
+) -> None:
+    """On stderr, unless it is to be quiet."""
+    monkeypatch.setattr("streamgauge.studies.run.run.run_single", lambda *_: result_of("sustained"))
+    assert invoke("run", "identity", *words).stderr == shown

@@ -28,14 +28,40 @@ for words in (["--help"], *([name, "--help"] for name in ("run", "sustain", "com
         assert not stop.code
 """
 
+TYPING_ERRORS = """
+import sys
+from streamgauge.cli import app
+for words, without in (
+    (["--rat", "5k"], "streamgauge.report.document_blocks"), (["--engine", "sparc"], "streamgauge.trial.conductor"),
+    (["idenity"], "streamgauge.trial.conductor"),
+):
+    sys.argv = ["streamgauge", "run", *(words if len(words) == 1 else ["identity", *words])]
+    try:
+        app.main()
+    except SystemExit as stop:
+        assert stop.code == 2
+    assert without not in sys.modules
+"""
+
+BEGUN = """
+import sys
+from streamgauge.cli import app, commands
+commands.print_progress = sys.exit
+sys.argv = ["streamgauge", "run", "identity"]
+try:
+    app.main()
+except SystemExit as stop:
+    assert stop.code == "checking the request"
+"""
+
 
 @pytest.mark.parametrize(("code", "heavy"), [
-    ("import streamgauge", set()), (HELP, set()),
+    ("import streamgauge", set()), (HELP, set()), (BEGUN, set()), (TYPING_ERRORS, set()),
     ("from streamgauge.workloads.registry import names\nnames()", set()),  # every command that names one loads all
     ("import pyarrow.flight", {"pyarrow.flight"}),
-], ids=["package", "help", "workloads", "heavy"])  # fmt: skip
+], ids=["package", "help", "first line", "typing errors", "workloads", "heavy"])  # fmt: skip
 def test_nothing_heavy_is_loaded(code: str, heavy: set[str]) -> None:
-    """By scripts that may not need an engine, and for help, which comes at once."""
+    """By scripts that may not need an engine, and before help, a run's first line and refusals, which come at once."""
     asking = f"import sys\n{code}\nprint('\\n'.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", asking], capture_output=True, text=True, check=True)
     assert set(done.stdout.splitlines()) & set(HEAVY) == heavy

@@ -17,7 +17,7 @@ from streamgauge.dataflow.builder import flow, source
 from streamgauge.engines.registry import capabilities, capability_problems, streaming_engines
 from streamgauge.preflight import settings_checks
 from streamgauge.preflight.resolved_experiment import with_engine_transport
-from streamgauge.studies.scalability.scale import plan_scale
+from streamgauge.studies.scalability.scale import check_scale
 from streamgauge.workloads.registry import Job
 from tests.unit.helpers_requests import GOOD, checked, refused
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("quiet")
 def test_the_experiments_there_are_pass(path: Path) -> None:
     """Bounds and spans of all of them, in every cell of a matrix or of a study."""
     for cell in expand(experiment_file.read(path)):
-        (plan_scale if cell.experiment.command == "scale" else settings_checks.check)(cell.experiment)
+        (check_scale if cell.experiment.command == "scale" else settings_checks.check)(cell.experiment)
 
 
 def test_all_that_cannot_be_built_is_refused_at_once() -> None:

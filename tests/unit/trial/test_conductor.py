@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -21,6 +22,7 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.settings_checks import check
 from streamgauge.system.cpu_pinning import cpus
 from streamgauge.trial import conductor as trial
+from streamgauge.trial import progress
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start
 from streamgauge.trial.events import StepProgress, VerdictReached
 from streamgauge.trial.policies import JudgedTrial, SearchTrial
@@ -95,21 +97,41 @@ def test_the_runner_of_a_pinned_trial_keeps_off_the_engines_processors(
 
 
 def test_observers_see_start_and_verdict(make: Any, folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The start before the processes are up, its end after; the verdict while they still stand, once it is written."""
-    events: list[Any] = []
+    """The start before the processes are up, and what loads after them; the verdict while they still stand, once it is
+    written.
+    """
+    events, notes, reported = list[Any](), set[str](), Event()
+    loading = "loading the statistics of the verdict"
     record = make.story().record(engine_failed="gone")
-    testbed = fake_testbed(stage=lambda: "", start=lambda plan: events.append("up"))
+
+    def report(event: Any) -> None:
+        events.append(event)
+        if isinstance(event, StepProgress):
+            notes.add(event.note)
+            reported.set()
+
+    def wait_for(note: str) -> None:
+        for _ in range(1000):
+            if note in notes or not reported.wait(5):
+                return
+            reported.clear()
+
+    testbed = fake_testbed(
+        stage=lambda: "", start=lambda plan: append_and_return(events, "up", wait_for("starting spark"))
+    )
+    monkeypatch.setattr(trial, "prepare", lambda: wait_for(loading))
+    monkeypatch.setattr(progress, "REPORT_INTERVAL_S", 0.001)
     monkeypatch.setattr(trial, "PhaseRunner", lambda *_: SimpleNamespace(conduct=lambda: record))
     result = TrialResult(make_believe := object(), record, None)
     monkeypatch.setattr(TrialConductor, "conclude", lambda *_: append_and_return(events, "written", result))
-    conductor = TrialConductor(resolved_of(), testbed, events.append)
+    conductor = TrialConductor(resolved_of(), testbed, report)
     conductor.start(1000.0, "starting spark", folder)
     conductor.run(folder, JudgedTrial(conductor.resolved, 1000.0, fresh=True, duration_s=10.0))
     starts = [one for one in events if isinstance(one, StepProgress)]
     assert [one if isinstance(one, str) else type(one) for one in events if one not in starts] == [
         "up", "written", VerdictReached,
     ]  # fmt: skip
-    assert "starting spark" in [one.note for one in starts]
+    assert notes == {"starting spark", loading}
     assert (events[-1].trial.result, events[-1].testbed) == (make_believe, testbed)
     assert conductor.last_log is record.trial_log
 

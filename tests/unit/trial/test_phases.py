@@ -134,10 +134,12 @@ def test_the_policy_decides_on_an_extension_at_the_spans_end_not_before(testbed:
 
 
 def test_a_hopeless_trial_ends_early(testbed: FakeTestBed) -> None:
-    """With its reason; the generators are halted, and the conductor does not wait for results."""
+    """With its reason, which observers see at once; the generators are halted, and nothing waits for results."""
+    seen: list[str] = []
     early_stop = {"early_stop_reason": lambda _, now_us: "the queue is full" if now_us > START + 8 * US else None}
-    record = conductor(testbed, **early_stop).conduct()
+    record = conductor(testbed, on_progress=lambda record: seen.append(record.early_stop), **early_stop).conduct()
     assert (record.early_stop, record.drained) == ("the queue is full", False)
+    assert seen[-2:] == ["", "the queue is full"]
     assert START + 8 * US < record.deadline_us < START + 9 * US
     assert len(testbed.requests_named("halt")) == 1
 

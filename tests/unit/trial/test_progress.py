@@ -95,3 +95,17 @@ def test_progress_shows_the_median_of_the_latest_batch(record: TrialRecord, make
         make.commit(batch, START + 2 * US, latency_us_p50=late_us) for batch, late_us in enumerate((3e5, 9e5, None))
     ]
     assert snapshot(record, START + 3 * US, "measured").event_time_p50_us == 9e5
+
+
+@pytest.mark.parametrize(
+    ("ended", "note"),
+    [
+        ({"early_stop": "the queue was full"}, "the queue was full"), ({"engine_failed": "it died\nat 3"}, "it died"),
+        ({"driver_failed": "no answer"}, "no answer"), ({"interrupted": True}, "stopping; the measurements are kept"),
+    ],
+)  # fmt: skip
+def test_progress_says_that_a_trial_ends_early(record: TrialRecord, ended: dict[str, Any], note: str) -> None:
+    """With the reason; else it would seem to go on to the end of its plan."""
+    assert not snapshot(record, START + US, "measured").ends_early
+    shown = snapshot(replace(record, **ended), START + US, "measured")
+    assert (shown.ends_early, shown.note) == (True, note)

@@ -2,12 +2,13 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from streamgauge.results.codes import Cause
-from streamgauge.results.text.sentences import longer, verdict_sentence
+from streamgauge.results.text.sentences import advice, check_sentence, longer, verdict_sentence
 from streamgauge.verdict.verdict import CHECKS, judge
-from tests.unit.verdict.helpers_evidence import RIGHT, check_of, evidence, ramp
+from tests.unit.verdict.helpers_evidence import RIGHT, check_of, evidence, ramp, samples
 
 
 @pytest.mark.parametrize("name", ["output_lag_at_commits", "latency"])
@@ -60,6 +61,30 @@ def test_how_much_longer_follows_the_power_of_a_slopes_interval(half_width: floa
     assert advice in longer(1.0, half_width)
 
 
+def test_what_ended_a_trial_in_its_warm_up_is_its_cause() -> None:
+    """Alone in the head, although trends and evidence are then missing too, and come in the list of checks."""
+    none, no_seconds = samples([], []), np.zeros(0)
+    ended: dict[str, Any] = {"overflowed": True, "span_began": False, "batches": 0, "backlog": none, "output_lag": none}
+    ended |= {"planned_per_s": no_seconds, "offered_per_s": no_seconds}
+    verdict = judge(evidence(**ended, verification=None))
+    assert (verdict.value, verdict.cause, len(verdict.deciding)) == ("undecided", Cause.QUEUE_FULL_AT_START, 6)
+    assert verdict_sentence(verdict).endswith(f": queue_bound: {check_sentence(verdict.deciding[0])}")
+
+
+@pytest.mark.parametrize(
+    ("fault", "option"),
+    [
+        ({}, "--queue-limit"), ({"span_began": False, "batches_ever": 5}, "--queue-limit"),
+        ({"memory_full_s": 12.0}, "--queue-memory"), ({"span_began": False, "memory_full_s": 12.0}, "--queue-memory"),
+        ({"backlog": ramp(0.05), "steady": False}, "--queue-limit"), ({"backlog": ramp(0.05)}, ""),
+    ],
+)  # fmt: skip
+def test_a_larger_queue_is_advised_where_it_would_help(fault: dict[str, Any], option: str) -> None:
+    """By the option that bounds it, and not for a backlog that grows at a constant rate."""
+    advised = advice(judge(evidence(overflowed=True, **fault)))
+    assert [word for word in ("--queue-limit", "--queue-memory") if word in advised] == [option] * bool(option)
+
+
 WRONG_TOO = RIGHT.model_copy(update={"wrong": 2, "matched": RIGHT.matched - 2})
 
 
@@ -78,4 +103,4 @@ def test_wrong_answers_are_named_beside_any_other_verdict(others: dict[str, Any]
     verdict = judge(evidence(verification=WRONG_TOO, **others))
     sentence = verdict_sentence(verdict)
     assert (verdict.value, sentence.count("2 wrong"), sentence.endswith("see verification.json")) == (value, 1, True)
-    assert "answers are wrong" not in verdict_sentence(judge(evidence(**others)))
+    assert "wrong too" not in verdict_sentence(judge(evidence(**others)))

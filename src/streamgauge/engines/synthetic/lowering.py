@@ -19,12 +19,11 @@ from sqlglot import exp
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import EVENT_TIME, WINDOW_END, WINDOW_START, arrow_type, quoted
 from streamgauge.dataflow import count_window, graph, schema
-from streamgauge.dataflow.nodes import Explode, Flow, Node, Select, Source, Where, WindowAggregate
+from streamgauge.dataflow.nodes import Flow, Node, Source, Where, WindowAggregate
 from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.duckdb_oracle import lowering as oracle
+from streamgauge.engines.synthetic.options import KINDS
 
-KINDS: tuple[type[Node], ...] = (Source, Select, Where, Explode, WindowAggregate)
-"""The node kinds of a flow that it runs: by the reference it could run more, and needs none to show a pace."""
 _MERGE = {"sum": "sum", "count": "sum", "max": "max", "min": "min"}
 _BINARY: dict[type, Callable[[Any, Any], pc.Expression]] = {
     exp.GT: operator.gt,

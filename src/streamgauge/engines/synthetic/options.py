@@ -1,4 +1,7 @@
-"""The options of the synthetic engine: its capacity, batches and planted faults. Capacities of instances add up."""
+"""The nodes that the synthetic engine runs, and its options: capacity, batches and planted faults.
+
+Capacities of instances add up.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -9,7 +12,10 @@ from streamgauge.core.clock import US
 from streamgauge.core.errors import collected, refuse, require
 from streamgauge.core.plugin_options import Setting, problems_of, with_defaults
 from streamgauge.core.units import parse_duration, parse_rate
+from streamgauge.dataflow.nodes import Explode, Node, Select, Source, Where, WindowAggregate
 
+KINDS: tuple[type[Node], ...] = (Source, Select, Where, Explode, WindowAggregate)
+"""The node kinds of a flow that it runs: by the reference it could run more, and needs none to show a pace."""
 FAULTS = ("none", "drop", "double", "alter", "late", "invent", "untime")
 
 SETTINGS = (

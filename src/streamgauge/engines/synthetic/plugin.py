@@ -13,8 +13,7 @@ from streamgauge.engines.spi import (
     StartRequest,
     node_names,
 )
-from streamgauge.engines.synthetic.lowering import KINDS
-from streamgauge.engines.synthetic.options import SETTINGS, read_options
+from streamgauge.engines.synthetic.options import KINDS, SETTINGS, read_options
 
 
 class SyntheticPlugin(EnginePlugin):

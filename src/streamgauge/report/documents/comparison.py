@@ -1,7 +1,7 @@
 """A comparison as a document: of two groups of runs, or of two scalability studies."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -54,12 +54,13 @@ def document(comparison: Comparison) -> Document:
     states = [gate.state for gate in comparison.gates]
     badge = next((state for state in _GATE_STYLES if state in states), "")
     sides = [(name, _group_text(side, comparison.kind)) for name, side in _group_rows(comparison)]
+    engines = ({run.engine for run in side.runs} for _, side in _group_rows(comparison))
     same = "workload, parameters, settings, isolation and machine are the same"
     return Document(
         name=comparison.workload,
         on="B against A",
         title=f"{comparison.workload}: B against A",
-        headline=headline(comparison),
+        headline=f"{_measured(comparison.workload, *engines)}: {headline(comparison)}",
         meta=tuple(f"{name}: {side}" for name, side in sides),
         badge=badge,
         style=_GATE_STYLES.get(badge, ""),
@@ -75,6 +76,12 @@ def document(comparison: Comparison) -> Document:
         ),
         sections=(_side_by_side(comparison), settings_section(comparison.not_the_same), _runs(comparison)),
     )
+
+
+def _measured(workload: str, a: Collection[str], b: Collection[str]) -> str:
+    """The workload with the engines of both sides, once if they are the same."""
+    of_a, of_b = (", ".join(sorted(side)) for side in (a, b))
+    return f"{workload} on {of_a}" if of_a == of_b else f"{workload}, A on {of_a}, B on {of_b}"
 
 
 def _facts(sides: Sequence[tuple[str, str]], not_the_same: Sequence[NotTheSame]) -> tuple[Fact, ...]:
@@ -208,11 +215,12 @@ def _runs(comparison: Comparison) -> Section:
 def scale_document(comparison: ScaleComparison) -> Document:
     """Each level and each load; B is better or worse only where the intervals do not overlap."""
     sides = {"A": comparison.a, "B": comparison.b}
+    engines = ({side.engine} for side in sides.values())
     return Document(
         name=comparison.workload,
         on="B against A",
         title=f"{comparison.workload}, scalability: B against A",
-        headline=scale_headline(comparison),
+        headline=f"{_measured(comparison.workload, *engines)}: {scale_headline(comparison)}",
         meta=tuple(f"{name}: {side.folder}, {side.start_time}" for name, side in sides.items()),
         facts=_facts([(name, side.folder) for name, side in sides.items()], comparison.not_the_same),
         remarks=tuple(Paragraph(warning, "warning", "warning", terminal=True) for warning in comparison.warnings),

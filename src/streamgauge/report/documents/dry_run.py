@@ -1,20 +1,19 @@
-"""The plan of a run or of a search as a document: what would be started, how long it takes, what cannot be had.
+"""The plan of a run, a search or a scalability study as a document: what would be started, how long, what is missing.
 
-It is of its own because no run or search was made, so it shares nothing with their documents.
+It is of its own because nothing was run, so it shares nothing with their documents.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from streamgauge.core.formatting import format_duration, format_rate
-from streamgauge.report.document_blocks import Document, Fact, Paragraph, Section, table, texts
+from streamgauge.core.formatting import format_count, format_duration, format_rate
+from streamgauge.report.document_blocks import Document, Fact, Paragraph
+from streamgauge.report.documents.scalability import load_text
 from streamgauge.results.dry_run import TrialPlan
+from streamgauge.results.scalability import ScaleTrialPlan
 
 
 def plan_document(plan: TrialPlan) -> Document:
     """The plan, with what the machine lacks first."""
-    gaps = [(one.name, one.reason, one.way_out) for one in plan.unavailable]
-    caption = "What cannot be had"
-    columns = texts("not to be had", "why", "instead")
     return Document(
         name=plan.workload,
         on=f"{plan.command} on {plan.engine} ({plan.tuning}), over {plan.transport}",
@@ -25,25 +24,52 @@ def plan_document(plan: TrialPlan) -> Document:
         ),
         lead=tuple(Paragraph(f"missing here: {one}", "warning", terminal=True) for one in plan.missing),
         facts=tuple(_facts(plan)),
-        sections=(Section("gaps", caption, (table(caption, columns, gaps, terminal=True),)),) if gaps else (),
         remarks=(Paragraph("nothing was started", "note", terminal=True),),
     )
 
 
 def _longest(plan: TrialPlan) -> str:
     """When a plan takes its greatest time."""
+    if isinstance(plan, ScaleTrialPlan):
+        return "every trial is extended"
     return f"all {plan.trials_max} trials run, each extended on a fresh engine" if plan.trials_max > 1 else "extended"
 
 
 def _facts(plan: TrialPlan) -> Iterator[Fact]:
+    study = plan if isinstance(plan, ScaleTrialPlan) else None
     yield Fact("starts", tuple(one.detail for one in plan.starts))
+    for data in plan.data:
+        yield Fact("data", (data.file, f"{format_count(data.rows)} rows for the stream {data.stream}"))
+    if study is not None:
+        yield Fact("levels", (f"{study.resource} {', '.join(map(str, study.resources))}",))
+        yield Fact("loads", (f"{study.dimension} {_listed(study.loads, study.load_unit)}",))
     rate = "found by an overload trial" if plan.rate_per_s is None else format_rate(plan.rate_per_s)
-    yield Fact("rate", (rate, f"generators make at most {format_rate(plan.generator_ceiling_per_s)} here"))
+    ceiling = f"generators make at most {format_rate(plan.generator_ceiling_per_s)} here"
+    yield Fact("rate", (rate if study is None else _rates(study), ceiling))
     spans = (("warm-up", plan.warmup_s), ("measured", plan.duration_s), ("tail", plan.tail_s))
     yield Fact("trial", tuple(f"{name} {format_duration(seconds)}" for name, seconds in spans))
-    if plan.trials_max > 1:
+    if study is not None:
+        yield Fact("trials", (f"at most {study.trials_max} trials for {study.cells:,} cells",))
+    elif plan.trials_max > 1:
         yield Fact("trials", (f"usually {plan.trials}", f"at most {plan.trials_max}"))
     if plan.fetches:
         yield Fact("fetches", (*plan.fetches, "once, unless they are here already"))
     if plan.not_checked:
         yield Fact("not checked", plan.not_checked)
+    # One line each, which no width of a terminal or of a pipe cuts or folds apart.
+    for one in plan.unavailable:
+        yield Fact("cannot have", (f"{one.name}: {one.reason}", f"instead: {one.way_out}"))
+
+
+def _rates(plan: ScaleTrialPlan) -> str:
+    """The rate of each load, in the order of the loads."""
+    if len(set(plan.rates)) == 1:
+        return f"{format_rate(plan.rates[0])} at every load"
+    return "as the loads" if plan.rates == plan.loads else _listed(plan.rates, "events/s")
+
+
+def _listed(loads: Sequence[float], unit: str) -> str:
+    texts = [load_text(load, unit) for load in loads]
+    if len(texts) <= 6:
+        return ", ".join(texts)
+    return f"{', '.join(texts[:3])}, ... {texts[-1]} ({len(texts)} loads)"

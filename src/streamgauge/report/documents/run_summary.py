@@ -293,10 +293,10 @@ def trial_row(trial: TrialSummary, link: str = "") -> Row:
 
 
 def checks_table(result: Result) -> Table:
-    """Each check with its number and limit; those that failed or decided are marked to matter.
+    """Each check with its number and limit; those that failed and the first that decided are marked to matter.
 
-    Checks that could not be judged matter only if something was measured. The verdict's sentence has the sentences of
-    the checks that decided, so they do not stand here again; results older than the codes may lack them there.
+    Checks that could not be judged matter only if something was measured. The verdict's sentence has that of the first
+    check that decided, so it does not stand here again; results older than the codes may lack it there.
     """
     decided = result.verdict.decided_by
     nothing_measured = result.search is None and narrative.measured_s(result) is None
@@ -307,17 +307,18 @@ def checks_table(result: Result) -> Table:
         *numbers("number", "interval", "limit"),
         Column("in words", prose=True),
     )
-    rows = tuple(_check_row(check, check.name in decided, without_content) for check in result.verdict.checks)
+    rows = tuple(_check_row(check, decided, without_content) for check in result.verdict.checks)
     return Table("Every check that the verdict rests on", columns, rows)
 
 
-def _check_row(check: Check, decides: bool, without_content: Collection[str]) -> Row:
+def _check_row(check: Check, decided: Sequence[str], without_content: Collection[str]) -> Row:
+    decides, first = check.name in decided, check.name in decided[:1]
     row = (
         check.name,
         Cell(phrases.state(check), "decided" if decides else "", f"state-{check.state}"),
         format_quantity(check.value, check.unit),
         phrases.interval(check),
         format_quantity(check.limit, check.unit),
-        "see above" if decides and check.code is not None else check.sentence,
+        "see above" if first and check.code is not None else check.sentence,
     )
-    return Row(cells(row), strong=decides, matters=decides or check.state not in without_content)
+    return Row(cells(row), strong=decides, matters=first or check.state not in without_content)

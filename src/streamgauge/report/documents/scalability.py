@@ -1,4 +1,4 @@
-"""A scalability study as a document: capacity of each level, demand of each load, fits, and every trial; its plan."""
+"""A scalability study as a document: capacity of each level, demand of each load, fits, and every trial."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +32,7 @@ from streamgauge.report.document_blocks import (
     texts,
 )
 from streamgauge.results import labels
-from streamgauge.results.scalability import Capacity, Demand, Figure, Fit, ScaleCell, ScalePlan, ScaleResult
+from streamgauge.results.scalability import Capacity, Demand, Figure, Fit, ScaleCell, ScaleResult
 from streamgauge.results.text.narrative import capital
 
 Format = Callable[[float], str]
@@ -64,27 +64,6 @@ def document(result: ScaleResult) -> Document:
             Section("trials", "Trials", (_grid(result), _trials(result)), "Trials"),
             Section("environment", "Environment", (environment_table(result.environment),), "Environment"),
         ),
-    )
-
-
-def plan_document(plan: ScalePlan) -> Document:
-    """How many trials and minutes a study takes at most."""
-    levels, loads = ", ".join(map(str, plan.resources)), _listed(plan.loads, plan.load_unit)
-    lead = (
-        Paragraph(f"{plan.resource}: {levels}", terminal=True),
-        Paragraph(f"{plan.dimension}: {loads}", terminal=True),
-        *([] if plan.rates == plan.loads else [Paragraph(f"rate: {_rates(plan)}", terminal=True)]),
-    )
-    return Document(
-        name=plan.workload,
-        on="scale",
-        title=f"{plan.workload}, plan of a scalability study",
-        headline=(
-            f"at most {plan.trials_max} trials for {plan.cells:,} cells, about {_minutes(plan.seconds_max)} min; "
-            f"{_minutes(plan.seconds_extended)} min if every trial is extended"
-        ),
-        lead=lead,
-        remarks=(Paragraph("nothing was started", "note", terminal=True),),
     )
 
 
@@ -352,21 +331,3 @@ def _trials(result: ScaleResult) -> Table:
     ]
     notes = ("`trials.csv` and `trials.parquet` hold these and further figures, one row a trial.",)
     return table("Every trial, in its order", columns, rows, notes=notes)
-
-
-def _rates(plan: ScalePlan) -> str:
-    """The rate of each load, in the order of the loads."""
-    if len(set(plan.rates)) == 1:
-        return f"{format_rate(plan.rates[0])} at every load"
-    return _listed(plan.rates, "events/s")
-
-
-def _listed(loads: Sequence[float], unit: str) -> str:
-    texts_ = [load_text(load, unit) for load in loads]
-    if len(texts_) <= 6:
-        return ", ".join(texts_)
-    return f"{', '.join(texts_[:3])}, ... {texts_[-1]} ({len(texts_)} loads)"
-
-
-def _minutes(seconds: float) -> str:
-    return f"{seconds / 60:.1f}" if seconds < 600 else f"{seconds / 60:.0f}"

@@ -13,16 +13,16 @@ from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.dry_run import TrialPlan
 from streamgauge.results.matrix import MatrixPlan, MatrixResult
 from streamgauge.results.profile import OperatorProfile
-from streamgauge.results.scalability import ScalePlan, ScaleResult
+from streamgauge.results.scalability import ScaleResult, ScaleTrialPlan
 
-Plan = MatrixPlan | ScalePlan | TrialPlan
+Plan = MatrixPlan | TrialPlan
 _DOCUMENTS: Mapping[type, Callable[[Any], Document]] = {
     LatencyBreakdown: breakdown.document,
     MatrixResult: matrix.document,
     OperatorProfile: profile.document,
     ScaleResult: scalability.document,
     MatrixPlan: matrix.plan_document,
-    ScalePlan: scalability.plan_document,
+    ScaleTrialPlan: dry_run.plan_document,
     TrialPlan: dry_run.plan_document,
 }
 

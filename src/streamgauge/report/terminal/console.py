@@ -1,4 +1,4 @@
-"""Terminal output: answers on stdout; progress, searches and refusals on stderr.
+"""Terminal output: answers on stdout; progress and searches on stderr.
 
 On a terminal the progress is one line rewritten in place; elsewhere, a plain line every few seconds of the run.
 NO_COLOR turns styles off. This module decides nothing.
@@ -6,21 +6,21 @@ NO_COLOR turns styles off. This module decides nothing.
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, Literal, Self
+from typing import Self
 
 import rich.table
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from streamgauge.core.errors import InputError, JobError, SettingError
-from streamgauge.core.formatting import NONE, format_rate, format_us, format_value
-from streamgauge.core.output import LossyStderr, print_answer
+from streamgauge.core.formatting import NONE, format_rate, format_us
+from streamgauge.core.output import print_answer
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.report.document_blocks import GLOSSARY, Block, Document, Drawing, Figure, Table
 from streamgauge.report.documents import run_summary
+from streamgauge.report.terminal.lines import colors, console, say
 from streamgauge.results.run import Result
 from streamgauge.results.search import TrialSummary
 
@@ -43,16 +43,6 @@ _LISTED = [(n, column) for n, column in enumerate(run_summary.TRIAL_COLUMNS) if 
 """The columns of a search's trials that fit the terminal."""
 _TIMED = ("start", "verification")
 """Phases without load whose time is known."""
-
-
-def console() -> Console:
-    """The console on stderr; a non-empty NO_COLOR turns colour and weight off."""
-    stderr: Any = LossyStderr()  # Rich would end the running trial with a broken pipe (`2>&1 | head`)
-    return Console(file=stderr, highlight=False, color_system=_colors())
-
-
-def _colors() -> Literal["auto"] | None:
-    return None if os.environ.get("NO_COLOR") else "auto"
 
 
 def progress_console(quiet: bool) -> Console:
@@ -100,7 +90,7 @@ class StepView(_Progress):
     def __init__(self, on: Console | None = None, now_s: Callable[[], float] = time.monotonic) -> None:
         super().__init__(on)
         self._now_s = now_s
-        self._shown_s = now_s()
+        self._began_s = self._shown_s = now_s()
 
     def update(self, step: str) -> None:
         """Shows the current step in one line."""
@@ -111,8 +101,10 @@ class InputView(StepView):
     """The progress of writing an input."""
 
     def written(self, written: int, planned: int) -> None:
-        """Shows how many of the planned events are written."""
-        self.update(f"written {format_rate(written, 'events')} of {format_rate(planned, 'events')}")
+        """Shows how many of the planned events are written. After a plain line the last one comes too."""
+        is_end = written >= planned and self._shown_s > self._began_s
+        text = f"written {format_rate(written, 'events')} of {format_rate(planned, 'events')}"
+        self.show(text, self._now_s(), *["end"] * is_end)
 
 
 class SelfTestView(StepView):
@@ -174,9 +166,10 @@ def progress(snapshot: TrialSnapshot) -> str:
     if snapshot.phase in _TIMED or not snapshot.planned_s:
         phase = f"{snapshot.phase} {snapshot.elapsed_s:.0f} s" if snapshot.phase in _TIMED else snapshot.phase
         return f"{phase}   {snapshot.note}" if snapshot.note else phase
+    extent = "s, ends early" if snapshot.ends_early else f"of {snapshot.planned_s:.0f} s in all"
     backlog = NONE if snapshot.backlog_events is None else format_rate(snapshot.backlog_events, "events")
     parts = (
-        f"{snapshot.phase}, {snapshot.elapsed_s:.0f} of {snapshot.planned_s:.0f} s in all",
+        f"{snapshot.phase}, {snapshot.elapsed_s:.0f} {extent}",
         snapshot.note,
         f"offered {format_rate(snapshot.offered_per_s, 'events/s')}",
         f"ingested {format_rate(snapshot.ingested_per_s, 'events/s')}",
@@ -199,7 +192,7 @@ def page_in(folder: str) -> str:
 
 def show(document: Document, report: str = "", verbose: bool = False, on: Console | None = None) -> None:
     """The short form of a document and the path of the whole one, on stdout; `verbose`: every check."""
-    to = on or Console(highlight=False, color_system=_colors())
+    to = on or Console(highlight=False, color_system=colors())
     with nullcontext() if on else to.capture() as captured:
         _show(to, document, report, verbose)
     if captured is not None:
@@ -261,24 +254,3 @@ def _show_table(to: Console, table: Table) -> None:
     say(to, "")
     for note in table.notes:
         say(to, (f"  {note}", "dim"))
-
-
-def show_refusal(error: InputError, on: Console | None = None, options: Mapping[str, str] | None = None) -> None:
-    """Every problem with its way out, then whether anything was started or measured.
-
-    `options`: setting to the name under which the user typed it, if that differs.
-    """
-    to = on or console()
-    for problem in error.problems:
-        setting = (options or {}).get(problem.setting, problem.setting)
-        say(to, ("error: ", "bold red"), f"{setting}: {problem.rule}")
-        say(to, f"  got: {format_value(problem.got)}")
-        say(to, f"  try: {problem.way_out}")
-    said = "nothing was measured" if isinstance(error, JobError | SettingError) else "nothing was started"
-    said += "; more problems may follow once these are corrected" if error.incomplete else ""
-    say(to, f"{said}; the engine's log is in {error.folder}" if error.folder else said)
-
-
-def say(to: Console, *parts: tuple[str, str] | str) -> None:
-    """Prints plain text, or (text, style). `[x]` is not markup, and the terminal wraps long lines."""
-    to.print(Text.assemble(*parts), soft_wrap=True)

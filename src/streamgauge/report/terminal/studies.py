@@ -5,7 +5,8 @@ from streamgauge.core.formatting import format_duration
 from streamgauge.core.output import print_answer
 from streamgauge.report.documents import matrix, profile, scalability
 from streamgauge.report.documents.study_pages import Plan, document_of
-from streamgauge.report.terminal.console import STYLES, TrialView, page_in, say, show, show_result
+from streamgauge.report.terminal.console import STYLES, TrialView, page_in, show, show_result
+from streamgauge.report.terminal.lines import say
 from streamgauge.results.matrix import MatrixCell, MatrixResult
 from streamgauge.results.profile import AppliedAdvice, OperatorProfile
 from streamgauge.results.scalability import ScaleCell, ScalePlan, ScaleResult
@@ -52,7 +53,7 @@ class ScaleView(_GrowingList):
     def begin(self, result: ScaleResult, plan: ScalePlan) -> None:
         """The study, then its earlier trials."""
         levels = ",".join(map(str, plan.resources))
-        most = f"at most {plan.trials_max} trials, about {format_duration(plan.seconds_max)}"
+        most = f"at most {plan.trials_max} trials, about {format_duration(plan.seconds)}"
         grid = f"scale over {plan.resource} {levels}   {len(plan.loads)} loads"
         say(self._console, f"{result.workload}   {grid}   {most}")
         say(self._console, f"folder   {result.folder}")

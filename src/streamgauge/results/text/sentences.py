@@ -5,7 +5,7 @@ A template's fields are the facts of its remark. `_Words` adds formats to Python
 
 import math
 import string
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -97,7 +97,7 @@ CAUSES: dict[StrEnum, str] = {
         "in flight or retained for redelivery filled the rest",
     Cause.QUEUE_FULL_AT_START:
         "the queue of {limit:.3g} s was full before the measured span, when the engine had hardly begun to read",
-    Cause.QUEUE_FULL: "the queue was full: it holds {limit:.3g} s of event time",
+    Cause.QUEUE_FULL: "the queue was full: {value:.3g} s of event time waited (limit {limit:.3g} s)",
     Cause.ANSWERS_NOT_COMPARED: "{reason}",
     Cause.NO_REFERENCE: "not judged",
     Cause.NO_RESULT_DUE:
@@ -293,6 +293,7 @@ _FASTER_DRIVER = (
 )
 _READ_LOG = "read the log that is named there, or the logs in engine/ of the run folder, before you try another rate"
 _PROGRAM = "correct the program or its file, as the sentence says"
+_LARGER_QUEUE = "{by_memory:?--queue-memory}{by_memory:!--queue-limit}"
 _MORE_MEMORY = "give the queue more memory (--queue-memory), or lower the rate or the payload"
 RUN_AGAIN = ", then run it again"
 ADVICE = {
@@ -324,10 +325,12 @@ ADVICE = {
     Cause.RESULTS_FALL_BEHIND: "lower the rate: the engine reads in time but its results fall behind",
     Cause.LATENCY_GROWS:
         "lower the rate, or check what grows in the job's state: its results come later and later",
-    Cause.QUEUE_FULL: "lower the rate, or raise the bound (--queue-limit) if this was one short stall",
+    Cause.QUEUE_FULL:
+        f"lower the rate, or use a larger queue ({_LARGER_QUEUE}) if a jump of the rate or one long batch filled it",
     Cause.QUEUE_CUT_BY_MEMORY: _MORE_MEMORY,
     Cause.DRIVER_MEMORY_FULL: _MORE_MEMORY,
-    Cause.QUEUE_FULL_AT_START: "use a longer warm-up (--warmup), a larger queue (--queue-limit), or a lower rate",
+    Cause.QUEUE_FULL_AT_START:
+        f"use a longer warm-up (--warmup), a larger queue ({_LARGER_QUEUE}), or a lower rate",
     Cause.WRONG_ANSWERS: "correct the job first: verification.json has examples, and a rate with wrong answers means "
         "nothing",
     Cause.ANSWERS_NOT_COMPARED: "read why in verification.json, correct that, and run it again",
@@ -365,26 +368,28 @@ def _check(finding: Finding) -> Check:
 
 
 def verdict_sentence(judgement: Judgement) -> str:
-    """Why, in words."""
+    """Why, in words: the first check that decided, with its number and limit.
+
+    Sentences on a lost process and on wrong answers follow. Every other check has its own sentence.
+    """
     deciding = judgement.deciding
     text = fill(
         _BESIDE_LOAD.get(judgement.cause, _VERDICTS[judgement.value]),
-        because="; ".join(f"{one.name}: {check_sentence(one)}" for one in (*deciding, *judgement.died)),
+        because="".join(f"{one.name}: {check_sentence(one)}" for one in deciding[:1]),
         unjudged=tuple(one.name for one in judgement.checks if one.state == "not_judged"),
         fault=_FAULTS.get(deciding[0].code, "the driver failed") if deciding else "",
         failed=any(one.state == "failed" for one in deciding),
         load=judgement.load,
     )
-    return f"{text}{_wrong_answers(judgement)}{''.join(f'; {sentence(one)}' for one in judgement.remarks)}"
+    died = (f"Also {one.name}: {check_sentence(one)}" for one in judgement.died)
+    return ". ".join((text, *died, *_wrong_answers(judgement), *map(sentence, judgement.remarks)))
 
 
-def _wrong_answers(judgement: Judgement) -> str:
-    """The wrong answers of a trial whose verdict has another first reason; empty if there are none."""
+def _wrong_answers(judgement: Judgement) -> Iterator[str]:
+    """The wrong answers of a trial whose verdict has another first reason."""
     wrong = next((one for one in judgement.checks if one.code == Cause.WRONG_ANSWERS), None)
-    if wrong is None or wrong in judgement.deciding[:1]:
-        return ""
-    counted = "" if wrong in judgement.deciding else f" ({check_sentence(wrong)})"
-    return f"; answers are wrong too{counted}: see verification.json"
+    if wrong is not None and wrong not in judgement.deciding[:1]:
+        yield f"Answers are wrong too ({check_sentence(wrong)}): see verification.json"
 
 
 def advice(judgement: Judgement, memory_option: str = "") -> str:
@@ -407,8 +412,12 @@ def _advice(judgement: Judgement, first: Finding, memory_option: str) -> str:
         return _BUILT_IN_WRONG
     if judgement.value == "undecided" and judgement.span_needed_s is not None:
         return f"a longer span: --duration {math.ceil(judgement.span_needed_s)}s or more"
-    if first.code in ADVICE:
-        return fill(ADVICE[first.code], memory_option=memory_option)
+    code, facts = first.code, first.remarks[0].facts if first.remarks else {}
+    grows = any(one.code == Cause.BACKLOG_GROWS for one in judgement.deciding)
+    if code == Cause.QUEUE_FULL and grows and facts["steady"]:
+        code = Cause.BACKLOG_GROWS  # it would fill a larger queue too
+    if code in ADVICE:
+        return fill(ADVICE[code], **{"memory_option": memory_option, **facts})
     if first.low is not None and first.high is not None and first.value is not None and first.limit is not None:
         return longer(abs(first.limit - first.value), (first.high - first.low) / 2)
     if judgement.draining_at_start:

@@ -93,6 +93,7 @@ class RunGroup:
             ComparedRun(
                 run_id=run.result.run_id,
                 folder=str(run.folder.path),
+                engine=run.result.engine,
                 start_time=run.result.start_time,
                 verdict=run.result.verdict.value,
                 failed=_failed(run.result),

@@ -23,8 +23,17 @@ from streamgauge.config.experiment_file import read, to_toml
 from streamgauge.core.errors import Rule, broken, refuse, require
 from streamgauge.core.exit_codes import ExitCode, worst
 from streamgauge.core.trial import TrialSnapshot
+from streamgauge.preflight.dry_run import trial_plan
+from streamgauge.preflight.generator_ceiling import ceiling_of
 from streamgauge.preflight.machine_requirements import require_machine
-from streamgauge.results.scalability import PublishedCapacity, ScaleAxes, ScaleCell, ScalePlan, ScaleResult
+from streamgauge.results.scalability import (
+    PublishedCapacity,
+    ScaleAxes,
+    ScaleCell,
+    ScalePlan,
+    ScaleResult,
+    ScaleTrialPlan,
+)
 from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.studies.matrix.cells import Observers, perform_within, require_same_files, rows_table, write_tables
 from streamgauge.studies.scalability.answer import (
@@ -61,9 +70,18 @@ class ScaleObserver(Protocol):
         """Receives a trial that ended, and the study with it."""
 
 
-def plan_scale(experiment: Experiment) -> ScalePlan:
+def check_scale(experiment: Experiment) -> ScalePlan:
     """How many trials the study needs at most. Raises InputError with every problem."""
     return study_of(requested(experiment)).plan()
+
+
+def plan_scale(experiment: Experiment) -> ScaleTrialPlan:
+    """What `scale` would do. It starts and fetches nothing. Raises InputError with every problem."""
+    study = study_of(requested(experiment))
+    plan, largest = dict(study.plan()), study.checked[-1].resolved
+    ceiling, size = ceiling_of(largest, max(study.rates)), {name: plan[name] for name in ("seconds", "seconds_max")}
+    trial = trial_plan(largest, ceiling, None, trials=study.trials_max, trials_max=study.trials_max, **size)
+    return ScaleTrialPlan(**{**dict(trial), **plan, "command": experiment.command})
 
 
 def scale(

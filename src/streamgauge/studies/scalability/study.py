@@ -243,8 +243,8 @@ class Study:
             resources=tuple(map(round, self.resources.numbers)), dimension=self.loads.setting,
             load_unit=self.loads.unit, loads=self.loads.numbers, rates=self.rates,
             cells=len(self.loads.numbers) * len(self.resources.numbers), trials_max=self.trials_max,
-            seconds_max=self.trials_max * longest_s,
-            seconds_extended=self.trials_max * (longest_s + spare_s(self.experiment.load.duration)),
+            seconds=self.trials_max * longest_s,
+            seconds_max=self.trials_max * (longest_s + spare_s(self.experiment.load.duration)),
         )  # fmt: skip
 
     def notes(self) -> Iterator[str]:

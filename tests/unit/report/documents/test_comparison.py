@@ -29,7 +29,9 @@ def difference(name: str, low: float | None, middle: float, high: float | None, 
 
 def side(name: str) -> ComparedSide:
     runs = tuple(
-        ComparedRun(run_id=f"{name}{n}", folder=f"runs/{name}{n}", start_time="2026-01-02", verdict="sustained")
+        ComparedRun(
+            run_id=f"{name}{n}", folder=f"runs/{name}{n}", engine="spark", start_time="2026-01-02", verdict="sustained"
+        )
         for n in range(3)
     )
     return ComparedSide(given=name, runs=runs)
@@ -94,6 +96,17 @@ def check_page(text: str) -> None:
 
 def rendered(of: Comparison) -> str:
     return render(comparison_document.document(of))
+
+
+@pytest.mark.parametrize(
+    ("engine", "measured"), [("spark", "identity on spark"), ("storm", "identity, A on spark, B on storm")]
+)
+def test_the_headline_names_the_engines(engine: str, measured: str) -> None:
+    """Once if both sides have the same."""
+    other = side("new").model_copy(update={"runs": tuple(
+        run.model_copy(update={"engine": engine}) for run in side("new").runs)})  # fmt: skip
+    document = comparison_document.document(comparison().model_copy(update={"b": other}))
+    assert document.headline.startswith(f"{measured}: B is better in ")
 
 
 def test_a_refusal_names_the_option_that_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

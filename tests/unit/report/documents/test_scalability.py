@@ -12,10 +12,9 @@ from streamgauge.report.documents.scalability import (
     cell_line,
     document,
     headline,
-    plan_document,
 )
 from streamgauge.report.page import render
-from streamgauge.results.scalability import Capacity, ScaleCell, ScalePlan, ScaleResult
+from streamgauge.results.scalability import Capacity, ScaleCell, ScaleResult
 from streamgauge.studies.scalability.answer import answered
 from streamgauge.studies.scalability.monotone_search import Grid
 from streamgauge.studies.scalability.scale import ehrenstein
@@ -88,21 +87,6 @@ def test_the_structure_of_a_hierarchy_is_named(metric: str) -> None:
     assert headline(result) == f"{metric} by parallelism: 1: 1, 2: 2, 4: >= 3"
     assert f">{metric}<" in render(document(result))
     assert json.loads(result.to_json())["metric"] == metric
-
-
-@pytest.mark.parametrize(
-    ("rates", "words"),
-    [((1000.0, 2000.0), "rate: 1 k/s, 2 k/s"), ((5000.0, 5000.0), "rate: 5 k/s at every load"), ((10.0, 20.0), "")],
-)
-def test_a_plan_shows_the_rate_of_each_load(rates: tuple[float, ...], words: str) -> None:
-    """Unless the loads are rates, or keys with one record per second."""
-    plan = ScalePlan(
-        workload="scalability_tumbling", resource="parallelism", resources=(1, 2), dimension="parameters.keys",
-        load_unit="", loads=(10.0, 20.0), rates=rates, cells=4, trials_max=3, seconds_max=180, seconds_extended=360,
-    )  # fmt: skip
-    shown = " ".join(one.text for one in plan_document(plan).lead)
-    assert words in shown
-    assert ("rate" in shown) is bool(words)
 
 
 @pytest.mark.parametrize(("load", "refused", "decided", "text"), [

@@ -20,8 +20,8 @@ def figure(label: str, reason: str = "", **more: object) -> Difference:
 
 
 def side(name: str, *failed: str) -> ComparedSide:
-    runs = [ComparedRun(run_id=f"{name}{n}", folder="f", start_time="t", verdict="sustained", failed=why)
-            for n, why in enumerate(failed)]  # fmt: skip
+    runs = [ComparedRun(run_id=f"{name}{n}", folder="f", engine="spark", start_time="t", verdict="sustained",
+                        failed=why) for n, why in enumerate(failed)]  # fmt: skip
     return ComparedSide(given=name, runs=tuple(runs))
 
 
@@ -46,7 +46,7 @@ def row_of(lines: list[str], label: str) -> str:
 def test_every_row_is_one_line_of_80_columns() -> None:
     """Label, both sides, the difference, its interval and what it says; nothing is folded, nothing cut."""
     lines = shown(side("A", ""), side("B", ""))
-    assert lines[0] == "B is better in 1 of 5 figures"
+    assert lines[0] == "w on spark: B is better in 1 of 5 figures"
     row = row_of(lines, "closing delay p99.9")
     assert " ".join(row.split()) == "closing delay p99.9 1.23 s 1.37 s +11.3 % -10.2 % to +24.8 % none shown"
     assert "1.54 M/s  2.41 M/s" in row_of(lines, "ingested")

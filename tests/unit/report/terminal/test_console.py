@@ -12,6 +12,7 @@ from rich.console import Console
 from streamgauge.core.errors import InputError, JobError, Problem
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.report.terminal import console as console_module
+from streamgauge.report.terminal import lines
 from streamgauge.report.terminal.console import PLAIN_EVERY_S, InputView, SearchView, SelfTestView, TrialView
 from streamgauge.results.run import Result
 from tests.unit.report.conftest import made_up_result, made_up_search
@@ -40,7 +41,7 @@ def result_text(result: Result, verbose: bool = False) -> str:
 
 def refusal_text(error: Exception, options: dict[str, str] | None = None) -> str:
     console = plain()
-    console_module.show_refusal(error, console, options or {})
+    lines.show_refusal(error, console, options or {})
     return written(console)
 
 
@@ -93,6 +94,17 @@ def test_a_written_input_is_reported_every_few_seconds() -> None:
     assert written(console).endswith("\x1b[2K")
 
 
+@pytest.mark.parametrize(("times_s", "lines"), [((0, 1, 2, 3), 0), ((0, 6, 7, 8), 2)])
+def test_a_written_input_ends_with_all_of_it(times_s: tuple[float, ...], lines: int) -> None:
+    """Where a line was shown before; what is written within seconds shows none."""
+    console, times = plain(), iter(times_s)
+    with InputView(console, lambda: next(times)) as view:
+        for events in (500, 800, 1000):
+            view.written(events, 1000)
+    ends = ["written 500 events of 1 k events", "written 1 k events of 1 k events"]
+    assert written(console).splitlines() == ends[:lines]
+
+
 def test_a_self_test_shows_how_its_trials_stand() -> None:
     """Lines stay; between them the trial that runs, without a terminal every few seconds since the last line."""
     times = iter([0.0, 1.0, 2.0, 2.0 + PLAIN_EVERY_S, 2.0 + PLAIN_EVERY_S])
@@ -120,6 +132,8 @@ def test_what_a_phase_waits_for_is_never_cut_off() -> None:
     comparing = replace(SNAPSHOT, phase="verification", elapsed_s=63.0, note="comparing every answer")
     assert progress(comparing) == "verification 63 s   comparing every answer"
     assert progress(TrialSnapshot("drain", 0.0, 0.0, note="draining the backlog")) == "drain   draining the backlog"
+    ended = progress(replace(SNAPSHOT, ends_early=True, note="the queue was full"))
+    assert ended.startswith("measured, 24 s, ends early   the queue was full   offered 200 k events/s")
     longer = progress(replace(SNAPSHOT, note="extended")).split("   ")
     assert longer[:3] == ["measured, 24 of 60 s in all", "extended", "offered 200 k events/s"]
     unknown = progress(TrialSnapshot("warm-up", 0.0, 60.0)).split("   ")[1:]
@@ -206,8 +220,8 @@ def test_no_color_is_plain(monkeypatch: pytest.MonkeyPatch, value: str, coloured
     monkeypatch.setenv("NO_COLOR", value)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("FORCE_COLOR", "1")
-    console = console_module.console()
+    console = lines.console()
     assert console.file is not sys.stdout  # progress never mixes with the result object there
     console.file = io.StringIO()
-    console_module.show_refusal(InputError(Problem("a", "b", "c", "d")), console)
+    lines.show_refusal(InputError(Problem("a", "b", "c", "d")), console)
     assert ("\x1b" in written(console)) is coloured

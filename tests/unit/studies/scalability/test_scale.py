@@ -20,7 +20,7 @@ from streamgauge.studies.exclusive_folder import LOCK
 from streamgauge.studies.matrix import cells
 from streamgauge.studies.scalability import scale as scale_module
 from streamgauge.studies.scalability.answer import without_undecided
-from streamgauge.studies.scalability.scale import exit_code, plan_scale, scale
+from streamgauge.studies.scalability.scale import check_scale, exit_code, scale
 from streamgauge.system.disk import try_lock
 from tests.unit.studies.scalability.helpers_scale import (
     LAWS,
@@ -54,7 +54,7 @@ def test_the_capacity_of_a_known_law_is_found(run: Run, name: str) -> None:
     perform, trials = simulated(law)
     result: Any = run(perform=perform, observer=observer)
     assert (result.finished, result.decided, exit_code(result)) == (True, True, 0)
-    assert len(trials) == len(result.cells) == observer.cell.call_count <= plan_scale(scale_experiment()).trials_max
+    assert len(trials) == len(result.cells) == observer.cell.call_count <= check_scale(scale_experiment()).trials_max
     for one in result.capacities:
         assert one.load <= law.capacity(ONE, one.resources) < one.refused <= one.load * 1.06
         assert (one.decided, one.is_bound) == (True, False)
