@@ -32,11 +32,14 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 
 
 def described(text: str) -> set[str]:
-    """The paths in the first column of the tables; `.mean` after a path stands for its sibling."""
+    """The paths in the first column of tables, and of generated lists; `.mean` after a path stands for its sibling."""
     paths: set[str] = set()
     for line in text.splitlines():
         parent = ""
-        for name in spans(line.split("|")[1]) if line.startswith("| `") else []:
+        first = (
+            line.split("|")[1] if line.startswith("| `") else "".join(re.findall(r"^- (`[^`]+`)(?: \(.*?\))?: ", line))
+        )
+        for name in spans(first):
             paths.add(parent + name if name.startswith(".") else name)
             parent = parent if name.startswith(".") else name.rpartition(".")[0]
     return paths

@@ -147,20 +147,25 @@ def experiment_parts() -> str:
     """The keys and sections of an experiment file that have no option, as its JSON Schema has them."""
     schema = experiment_schema()
     parts, top = schema["$defs"], {name: schema["properties"][name] for name in Experiment.model_fields}
-    own = {f"matrix.{name}": one for name, one in parts["Matrix"]["properties"].items() if "description" in one}
+    own = {
+        f"{part.lower()}.{name}": one
+        for part in ("Matrix", "Paper")
+        for name, one in parts[part]["properties"].items()
+        if "description" in one
+    }
     rows = []
     for name, value in {**top, **own}.items():
         if name not in SETTINGS:
             part = parts[value["$ref"].rpartition("/")[2]] if "$ref" in value else value
             choices = f": {', '.join(map(code, part['enum']))}" if "enum" in part else ""
             default = code(part["default"]) if "default" in part else "-"
-            rows.append((code(name), default, " ".join(part["description"].split()) + choices))
-    return table(("key", "default", "meaning"), rows)
+            rows.append((_with_default(code(name), default), " ".join(part["description"].split()) + choices))
+    return described(rows)
 
 
 def experiment_keys() -> str:
     """Every key of an experiment file that has an option on the command line, by the settings themselves."""
-    return table(("key", "option"), [(code(name), code(info.flag)) for name, info in SETTINGS.items()])
+    return described((code(name), code(info.flag)) for name, info in SETTINGS.items())
 
 
 def metrics() -> str:

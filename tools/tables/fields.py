@@ -31,7 +31,7 @@ FILES: Mapping[str, tuple[type[BaseModel], tuple[str, ...]]] = {
     )),
     "characterization.json": (OperatorProfile, ("input, operators, ways, apply, applied, thesis, memory",)),
     "anatomy.json": (LatencyBreakdown, ("trials",)),
-    "matrix.json": (MatrixResult, ("cells",)),
+    "matrix.json": (MatrixResult, ("cells, published",)),
     "scale.json": (ScaleResult, ("cells", "capacities, demands, fits, published")),
     "compare --json": (Comparison, ("a, not_the_same, figures, gates",)),
     "compare of two studies --json": (ScaleComparison, ("a, not_the_same, capacities, demands",)),
@@ -117,8 +117,10 @@ def mark(annotation: object) -> str:
 
 
 def is_elsewhere(model: type[BaseModel], owner: type[BaseModel], name: str) -> bool:
-    """Whether a field is explained with another file: the figures of a cell of `scale` are those of a matrix."""
-    return model is ScaleResult and issubclass(owner, CellFigures) and name in CellFigures.model_fields
+    """Whether a field is explained elsewhere: the figures of a cell with those of a matrix's cell."""
+    return (
+        owner is CellFigures or (model is ScaleResult and issubclass(owner, CellFigures))
+    ) and name in CellFigures.model_fields
 
 
 def blocks() -> dict[str, list[tuple[str, str]]]:

@@ -58,12 +58,12 @@ def perform_file(
     file: Path | None, out: str | None, dry_run: bool, cells: str | None, resume: str | None, options: Options,
     print_toml: bool,
 ) -> None:  # fmt: skip
-    """Performs an experiment file: its command once, or for each cell of its matrix.
+    """Performs an experiment file: its command once, or, with a matrix or a paper, for each of its cells.
 
     `out`: the folder instead of the file's. `cells`, `resume`: as in `studies.matrix.matrix.run_matrix`.
     """
     experiment = _requested(file, out, resume)
-    is_matrix = experiment.matrix is not None
+    is_matrix = experiment.matrix is not None or experiment.paper is not None
     rule = "must name cells of a [matrix], and the file has none"
     require(is_matrix or cells is None, "--cells", rule, cells, "leave --cells out, or add a [matrix] to the file")
     has_plan = not is_matrix and SHORTHANDS[experiment.command].plan is not None

@@ -239,6 +239,17 @@ class Matrix(BaseModel):
     ] = ()
 
 
+class Paper(ConfigModel):
+    """The section `[paper]`: a published table that the page shows, and in whose form it shows the cells."""
+
+    work: Annotated[str, Field(min_length=1, description="the work and its year")]
+    table: Annotated[str, Field(min_length=1, description="the table in it")]
+    hardware: Annotated[str, Field(min_length=1, description="what it was measured on")]
+    published: Annotated[str, Field(description="CSV file in a folder `published`, beside this file or its folder")]
+    where: Annotated[dict[str, Any], Field(description="column and value that its rows have")] = {}
+    columns: Annotated[tuple[str, ...], Field(description="its columns; without them, all but `where`")] = ()
+
+
 class Experiment(ConfigModel):
     """One experiment. `streamgauge experiment FILE` does the same as the command that `--print-toml` printed."""
 
@@ -251,6 +262,7 @@ class Experiment(ConfigModel):
     anatomy: Anatomy | None = None
     characterize: Characterize | None = None
     matrix: Matrix | None = None
+    paper: Paper | None = None
     engine: str = setting("spark", "engine under test (streamgauge engines lists them)", "NAME")
     parameters: dict[str, Any] = _all_commands(
         {}, "a workload parameter, or data=FILE to replace generated rows by your own; repeatable", NAME_VALUE,
@@ -402,8 +414,9 @@ def _joined_name(fault: Fault) -> Fault:
 
 
 def _unknown(fault: Fault) -> tuple[str, str]:
-    tables = {name.partition(".")[0] for name in SETTINGS if "." in name} | TABLES.keys()
-    meant = line_meant(fault.name, fault.got, SETTINGS, SHORTHANDS, tables)
+    tables = {name.partition(".")[0] for name in SETTINGS if "." in name} | TABLES.keys() | {"paper"}
+    of_paper = {name: f"paper.{name}" for name in Paper.model_fields if fault.name.startswith("paper.")}
+    meant = line_meant(fault.name, fault.got, SETTINGS, SHORTHANDS | of_paper, tables)
     return "is not a setting", meant or "remove it, or correct its spelling"
 
 
@@ -417,6 +430,8 @@ def _way_out(fault: Fault, offered: str) -> str:
     if name == "workload":
         return 'workload = "windowed_aggregation"; streamgauge workloads lists them all'
     info, meant = setting_of(name), nearest(fault.got, fault.choices) if fault.choices else ""
+    if info is None and fault.kind in ("missing", "string_too_short"):
+        return file_line(name, "...")
     if info is None:
         return f'{name} = "{meant}"' if meant else f"another value for {name or 'the file'}"
     if info.metavar == NAME_VALUE:
@@ -425,7 +440,7 @@ def _way_out(fault: Fault, offered: str) -> str:
 
 
 _UNQUOTED = "unquoted_name"
-_RULES = {_UNQUOTED: "must be a text, and a name with dots must be quoted"}
+_RULES = {_UNQUOTED: "must be a text, and a name with dots must be quoted", "string_too_short": "must not be empty"}
 
 
 def build(values: dict[str, Any]) -> Experiment:

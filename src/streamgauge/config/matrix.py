@@ -54,7 +54,7 @@ def expand(experiment: Experiment) -> tuple[Cell, ...]:
     """
     matrix = experiment.matrix or Matrix()
     combinations = _combinations(matrix, experiment.command)
-    base = values_of(experiment, "matrix")
+    base = values_of(experiment, "matrix", "paper")
     problems: dict[int, list[Problem]] = {number: [] for number in range(1, len(combinations) + 1)}
     experiments = [
         attempt(partial(with_settings, base, settings), problems[number])

@@ -139,7 +139,7 @@ class OnlineMetrics:
         depending on where the ends of the span fall.
         """
         logs = self._delivered.values()
-        return float(sum(_spread(*_columns([log])[:2], self._start_us, from_us, to_us) for log in logs))
+        return float(sum(spread(*_columns([log])[:2], self._start_us, from_us, to_us) for log in logs))
 
     def taken_by(self, moments_us: Moments) -> Int64s:
         """Events that the slowest reader of their stream had read before each moment."""
@@ -165,7 +165,7 @@ class OnlineMetrics:
     def committed_between(self, from_us: int, to_us: int) -> float:
         """Committed events of a span, with each commit spread as in `delivered_between`."""
         span = (self._start_us, from_us, to_us)
-        return float(sum(self._of_slowest(lambda logs, query: _spread(*self._commits_of(logs, query), *span))))
+        return float(sum(self._of_slowest(lambda logs, query: spread(*self._commits_of(logs, query), *span))))
 
     def furthest(self, sink: str) -> list[int]:
         """The ascending event times up to which the sink's last two committed batches had read every partition.
@@ -280,7 +280,7 @@ def _before(when_us: Int64s, events: Int64s, moments_us: Moments) -> Int64s:
     return np.asarray(reached[np.searchsorted(when_us[order], moments_us)], np.int64)
 
 
-def _spread(when_us: Int64s, events: Int64s, start_us: int, from_us: int, to_us: int) -> float:
+def spread(when_us: Int64s, events: Int64s, start_us: int, from_us: int, to_us: int) -> float:
     """The number of events in [from_us, to_us), if those of each moment are spread evenly since the previous moment.
 
     The first moment's are spread since `start_us`. After the last moment there are no events.

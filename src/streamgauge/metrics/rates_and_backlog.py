@@ -26,14 +26,22 @@ def rates_of(record: TrialRecord, ceiling_per_s: float | None, schedule_delay_us
         )  # fmt: skip
     seconds = (high - low) / US
     planned, kept = trial_log.events_in_time(low, high, schedule_delay_us_max)
+    by_second = np.diff(trial_log.running.delivered_by(np.arange(low, high + 1, US)))
     return Rates(
         offered_per_s=float(kept.sum()) / seconds,
         planned_per_s=float(planned.sum()) / seconds,
         achieved_per_s=trial_log.running.committed_between(low, high) / seconds,
         ingested_per_s=trial_log.running.delivered_between(low, high) / seconds,
+        ingested_std_per_s=float(np.std(by_second, ddof=1)) if len(by_second) > 1 else None,
         generator_ceiling_per_s=ceiling_per_s,
         shares={stream.name: stream.share for stream in trial_log.plan.streams},
     )
+
+
+def rows_per_s(record: TrialRecord) -> float | None:
+    """Result rows per second over the measured span, of every sink in the record; None without a span."""
+    low, high = record.spans.measured_from_us, record.measured_until
+    return record.trial_log.rows_between(low, high) * US / (high - low) if high > low else None
 
 
 def offered_input(record: TrialRecord, generators: int) -> Input:

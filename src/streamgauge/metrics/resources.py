@@ -59,6 +59,15 @@ def usage_by_second(usages: Iterable[Usage], role: str) -> dict[int, tuple[float
     return sums
 
 
+def loopback_bytes_per_s(record: TrialRecord) -> float | None:
+    """Mean traffic over the loopback in the measured span; None with fewer than two readings of its counter."""
+    inside = [reading for reading in record.trial_log.loopback if is_measured(record, reading[0])]
+    if len(inside) < 2:
+        return None
+    (from_us, before), (to_us, after) = inside[0], inside[-1]
+    return (after - before) * US / (to_us - from_us)
+
+
 def driver_result(record: TrialRecord) -> DriverResult:
     trial_log = record.trial_log
     inside = usage_by_second((one for one in trial_log.usages if is_measured(record, one.time_us)), "driver")

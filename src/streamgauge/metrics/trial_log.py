@@ -20,7 +20,7 @@ from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.clock import US
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.loadgen.plan import Plan
-from streamgauge.metrics.live_figures import Batch, OnlineMetrics
+from streamgauge.metrics.live_figures import Batch, OnlineMetrics, spread
 from streamgauge.metrics.records import Commit, Log, Tick, Usage, chunk_log, spent_log, usage_log
 from streamgauge.transports.spi import BusyInterval, Chunk, Delivery
 
@@ -152,6 +152,12 @@ class TrialLog:
                 usual[stream] = min(usual.get(stream, len(times)), len(times))
         beyond = (when for (stream, _), times in again.items() for when in sorted(times)[usual.get(stream, 0) :])
         return max(sum(from_us <= when < to_us for when in times) for times in (beyond, self.retried_us))
+
+    def rows_between(self, from_us: int, to_us: int) -> float:
+        """Result rows of a span, with each commit spread over the time since the previous one."""
+        commits = [(commit.committed_us, commit.rows) for commit in self.commits]
+        committed_us, rows = np.array(commits, np.int64).reshape(-1, 2).T
+        return spread(committed_us, rows, self.plan.start_us, from_us, to_us)
 
     def committed_events(self) -> int:
         return int(self.running.committed_by(FAR_FUTURE_US))

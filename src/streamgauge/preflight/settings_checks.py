@@ -163,7 +163,8 @@ def _check_longest_plan(resolved: ResolvedExperiment) -> None:
 def further_problems(values: dict[str, Any], problems: Sequence[Problem]) -> list[Problem]:
     """The other problems of `values`: those left when the settings in `problems` are at their defaults.
 
-    An unknown command is taken for the most similar one. The settings of a matrix are checked in its cells only.
+    An unknown command is taken for the most similar one. The settings of a matrix are checked in its cells only, and a
+    paper before they start.
     """
     remaining = attempt(partial(without_tables, copy.deepcopy(values)), [])
     refused, command = {problem.setting for problem in problems}, values.get("command", "run")
@@ -174,6 +175,7 @@ def further_problems(values: dict[str, Any], problems: Sequence[Problem]) -> lis
         leave_out(remaining, name)
         if name.partition(".")[0] in TABLES_OF_USER:  # a name that was split at its dots left tables behind
             leave_out(remaining, ".".join(name.split(".")[:2]))
+    remaining.pop("paper", None)
     remaining["command"] = meant
     for name in ("workload", "engine", "transport"):
         if name in refused or (name == "workload" and not remaining.get(name)):

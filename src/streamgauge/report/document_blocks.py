@@ -79,13 +79,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns with their unit in the heading or the cells; `notes` go below."""
+    """Columns with their unit in the heading or the cells; `notes` go below. `style`: a class of the page's table."""
 
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
     terminal: bool = False
+    style: str = ""
 
 
 @dataclass(frozen=True)

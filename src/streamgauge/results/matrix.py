@@ -21,7 +21,7 @@ class CellFigures(ResultPart):
     decided_by: str = ""
     """Names of the checks that decided, with commas."""
     exit_code: int | None = None
-    """The exit code that its command alone would have; null in files older than this field."""
+    """The exit code that its command alone would have."""
     folder: str = ""
     """Its folder, relative to the matrix; empty if the cell never started."""
     report: str = ""
@@ -36,14 +36,22 @@ class CellFigures(ResultPart):
     """Rate that was offered in time."""
     ingested_per_s: float | None = None
     """Rate that was delivered to the SUT."""
+    ingested_std_per_s: float | None = None
+    """Standard deviation of that rate by second."""
     achieved_per_s: float | None = None
     """Rate of the input whose results the SUT committed."""
+    results_per_s: float | None = None
+    """Results per second, of all sinks."""
     event_time_mean_us: float | None = None
     """Mean event-time latency. Null for an anatomy with several trials, like its percentiles."""
+    event_time_min_us: float | None = None
+    """Its minimum."""
     event_time_p50_us: float | None = None
     """Its median; null with too few results, like every percentile."""
     event_time_p90_us: float | None = None
     """Its 90th percentile."""
+    event_time_p95_us: float | None = None
+    """Its 95th percentile."""
     event_time_p99_us: float | None = None
     """Its 99th percentile."""
     event_time_max_us: float | None = None
@@ -72,6 +80,8 @@ class CellFigures(ResultPart):
     """Most resident memory of the driver."""
     others_cpu_percent: float | None = None
     """CPU of all other processes."""
+    loopback_bytes_per_s: float | None = None
+    """Traffic over the loopback per second."""
     reference_work_us: float | None = None
     """The machine's own speed meanwhile."""
 
@@ -83,7 +93,14 @@ class CellFigures(ResultPart):
         return ExitCode.HOLDS if self.verdict is None else VERDICT_CODES[self.verdict]
 
 
-class MatrixCell(CellFigures):
+class SearchFigures(CellFigures):
+    """What a cell that is a search found."""
+
+    at_90_percent: CellFigures | None = None
+    """The same figures of a search's trial at 90 %; null without one."""
+
+
+class MatrixCell(SearchFigures):
     """A cell that was run."""
 
     number: int
@@ -92,6 +109,21 @@ class MatrixCell(CellFigures):
     """The varied settings and their values."""
     repetition: int
     """Which repetition of its combination it is, from 1."""
+
+
+class PublishedTable(ResultPart):
+    """Rows of a table that a paper published, of other hardware."""
+
+    work: str
+    """The paper and its year."""
+    table: str
+    """Its table."""
+    hardware: str
+    """What it was measured on."""
+    columns: tuple[str, ...]
+    """Its columns. Names end with units."""
+    rows: tuple[tuple[str, ...], ...]
+    """Its rows, as texts."""
 
 
 class MatrixResult(StudyHead):
@@ -107,6 +139,8 @@ class MatrixResult(StudyHead):
     """How many cells the matrix has."""
     job_files: dict[str, str] = Field(default_factory=dict)
     """SHA-256 of user jobs, samples and data at the start. A resumed matrix refuses changed files."""
+    published: PublishedTable | None = None
+    """The rows of `[paper]`; null without it."""
     cells: tuple[MatrixCell, ...] = ()
     """The cells that were run, by number."""
 

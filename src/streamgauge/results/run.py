@@ -24,6 +24,8 @@ class Rates(ResultPart):
     """Events of batches that the SUT's sink committed."""
     ingested_per_s: float
     """Events delivered to the SUT for the first time."""
+    ingested_std_per_s: float | None = None
+    """Standard deviation of the events ingested in whole seconds; null below two."""
     planned_per_s: float
     """Events of the plan."""
     generator_ceiling_per_s: float | None = None
@@ -219,6 +221,8 @@ class SinkResult(ResultPart):
     """The sink's name."""
     rows: int
     """Rows committed in the whole trial, warm-up and tail included."""
+    rows_per_s: float | None = None
+    """Rows committed per second of the span; null without a span."""
     latency: Latencies
     """Its latencies."""
     query: str = ""
@@ -419,6 +423,8 @@ class Result(ResultPart):
     """What each process used."""
     others_cpu_percent: float | None = None
     """CPU of all other processes over the measured span, steal included; 100 is one core. Null if not measured."""
+    loopback_bytes_per_s: float | None = None
+    """Mean traffic over the loopback; null if not measured."""
     reference_work_us: float | None = None
     """CPU time of a fixed piece of work, once a second, median over the span: the machine's own speed. Null if not
     measured."""

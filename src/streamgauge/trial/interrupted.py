@@ -19,6 +19,7 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.errors import is_full
 from streamgauge.core.formatting import format_count
 from streamgauge.metrics.event_latency import LatencyRule, SinkLatencies, sink_latencies
+from streamgauge.metrics.rates_and_backlog import rows_per_s
 from streamgauge.metrics.time_series import hlog_text, series_table
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
@@ -158,7 +159,12 @@ def _counted(resolved: ResolvedExperiment, record: TrialRecord, until_s: float) 
         found = _nothing(f"not counted: {reason_of(error)}")
     query = next((commit.query for commit in commits), "")
     return SinkDiff(
-        resolved.flow.sink.name, query, _nothing_compared(record), found, sum(commit.rows for commit in commits)
+        resolved.flow.sink.name,
+        query,
+        _nothing_compared(record),
+        found,
+        sum(commit.rows for commit in commits),
+        rows_per_s=rows_per_s(record),
     )
 
 

@@ -92,6 +92,7 @@ def build_result(
         driver=resources.driver_result(record),
         processes=resources.processes(record),
         others_cpu_percent=interference.background_percent(record),
+        loopback_bytes_per_s=resources.loopback_bytes_per_s(record),
         reference_work_us=interference.reference_work_us(record),
         phases=phases(record.offered_spans, record.deadline_us),
         input=rates_and_backlog.offered_input(record, resolved.generators),

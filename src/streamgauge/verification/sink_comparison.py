@@ -24,6 +24,7 @@ from streamgauge.diff.sql import normal
 from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.event_latency import LatencyRule, Missing, SinkLatencies, sink_latencies
 from streamgauge.metrics.inclusion_latency import with_inclusion_latency
+from streamgauge.metrics.rates_and_backlog import rows_per_s
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.latency import Latency
@@ -55,6 +56,8 @@ class SinkDiff:
     kind: str = ""
     too_early: int = 0
     """Right results that came before their event, which proves that a clock is wrong."""
+    rows_per_s: float | None = None
+    """As in `SinkResult`."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +98,8 @@ class VerificationResult:
     def results(self) -> tuple[SinkResult, ...]:
         return tuple(
             SinkResult(
-                name=sink.name, rows=sink.rows, latency=sink.latencies.latencies, query=sink.query, kind=sink.kind,
-                verification=sink.verification,
+                name=sink.name, rows=sink.rows, rows_per_s=sink.rows_per_s, latency=sink.latencies.latencies,
+                query=sink.query, kind=sink.kind, verification=sink.verification,
             )
             for sink in self.sinks
         )  # fmt: skip
@@ -314,7 +317,9 @@ class Comparison:
         )  # fmt: skip
         rows = sum(commit.rows for commit in record.trial_log.commits)
         query = next((commit.query for commit in record.trial_log.commits), "")
-        return SinkDiff(resolved.flow.sink.name, query, verification, latencies, rows, rule.kind, too_early)
+        return SinkDiff(
+            resolved.flow.sink.name, query, verification, latencies, rows, rule.kind, too_early, rows_per_s(record)
+        )
 
     def missing_results(self, rule: LatencyRule) -> Iterator[Missing]:
         """The rows due in the measured span that never came, in batches. They enter the latencies as lower bounds.

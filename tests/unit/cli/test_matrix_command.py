@@ -151,3 +151,19 @@ def test_cells_of_a_file_without_a_matrix_are_refused(stand: Path, invoke: Invok
         done = invoke("experiment", *words)
         assert (done.returncode, message in done.stderr) == (2, True)
     assert "1 cell, about" in invoke("experiment", "one.toml", "--dry-run").stdout
+
+
+def test_a_file_with_a_paper_runs_as_one_cell(stand: Path, monkeypatch: pytest.MonkeyPatch, invoke: Invoke) -> None:
+    """Its page has the paper's table, and can be made again without that table's file."""
+    (stand / "published").mkdir()
+    (table := stand / "published" / "table.csv").write_text("system,throughput_per_s\nStorm,400000\n")
+    paper = 'paper = { work = "Paper 2018", table = "table I", hardware = "two nodes", published = "table.csv" }\n'
+    (stand / "experiment.toml").write_text(paper + FILE.replace("[matrix]\n", ""))
+    monkeypatch.setattr(cells, "perform", performing("sustained")[0])
+    assert invoke("experiment", "experiment.toml").returncode == 0
+    (folder,) = Path("runs").iterdir()
+    table.unlink()
+    (folder / "report.html").unlink()
+    assert invoke("report", str(folder)).returncode == 0
+    assert "Published: Paper 2018, table I" in (folder / "report.html").read_text()
+    assert_one_refusal(invoke("experiment", "experiment.toml"), "paper.published")

@@ -69,6 +69,7 @@ def test_each_form_of_a_value_is_valid(line: str) -> None:
     ("matrix.include = [{ load.rat = 1 }]", "matrix.include.0.load"), ("engine.paralelism = 2", "engine"),
     ("matrix.engine.paralelism = [2]", "matrix.engine"), ("matrix.repeats = 2", "matrix"),
     ("cpus = { driver = 0, broker = 1 }", "cpus"),
+    ('matrix.paper.work = ["a"]', "matrix"),
 ])  # fmt: skip
 def test_a_misspelt_key_is_found(line: str, place: str) -> None:
     """In each kind of table."""

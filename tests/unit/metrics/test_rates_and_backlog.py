@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.metrics.rates_and_backlog import backlog_of, lag_of, lags, rates_of
+from streamgauge.metrics.rates_and_backlog import backlog_of, lag_of, lags, rates_of, rows_per_s
 from streamgauge.metrics.time_series import series_table
 from streamgauge.verdict.driver_check import SCHEDULE_DELAY_US_MAX
 
@@ -22,6 +22,23 @@ def test_rates_are_over_the_measured_span(make: Any) -> None:
     assert per_s == pytest.approx((1000, 1000, 1000, 1000))
     assert rates.generator_ceiling_per_s == 5e6
     assert rates.shares == {"purchases": 0.75, "ads": 0.25}
+
+
+def test_the_deviation_is_that_of_the_page(make: Any) -> None:
+    """Of the seconds that the series has, which the page draws; of a steady trial it is 0."""
+    record = make.story().record()
+    assert rates_of(record, None, SCHEDULE_DELAY_US_MAX).ingested_std_per_s == 0
+    log = record.trial_log
+    log.deliveries = [[part for part in parts if part.when_us < START + 9.5 * US] for parts in log.deliveries]
+    seconds = series_table(record, None)["handed_out"].to_pylist()[5:15]
+    assert seconds == 5 * [1000] + 5 * [0]
+    assert rates_of(record, None, SCHEDULE_DELAY_US_MAX).ingested_std_per_s == pytest.approx(np.std(seconds, ddof=1))
+
+
+def test_results_of_the_span_count(make: Any) -> None:
+    """Ten rows with each commit, once a second; a trial that ended in its warm-up has no rate."""
+    assert rows_per_s(make.story().record()) == pytest.approx(10)
+    assert rows_per_s(make.story(seconds=2).record(early_stop="stopped")) is None
 
 
 def test_each_rate_has_its_own_records(make: Any) -> None:

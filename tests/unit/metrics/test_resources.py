@@ -171,3 +171,12 @@ def test_the_wait_for_a_core_is_of_the_worst_driver_process(make: Any) -> None:
     assert core_wait_us(record) == pytest.approx(200)
     record.trial_log.usages = [make.usage(6, "recorder", "driver", waiting=math.nan)]
     assert math.isnan(core_wait_us(record))
+
+
+def test_the_loopbacks_traffic_is_that_of_the_span(make: Any) -> None:
+    """From its first reading in the span to the last; one reading is no rate."""
+    record = make.story().record()
+    record.trial_log.loopback = [(START + second * US, 1000 * second**2) for second in (0, 6, 9, 14, 16)]
+    assert resources.loopback_bytes_per_s(record) == (196_000 - 36_000) / 8
+    record.trial_log.loopback = record.trial_log.loopback[:2]
+    assert resources.loopback_bytes_per_s(record) is None

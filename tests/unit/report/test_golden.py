@@ -106,6 +106,7 @@ STUDIES: dict[str, Callable[[], Document]] = {
     "matrix": lambda: matrix.document(MATRIX(
         *(CELL(n, repetition=n) for n in (1, 2, 3)), CELL(4, "20k", verdict="not_sustained", sentence="grew <1 %"),
         CELL(5, repetition=5, verdict="invalid", ingested_per_s=9e9), planned=6)),
+    "matrix_of_paper": lambda: matrix.document(test_matrix.matrix_of_paper()),
     "matrix_plan": lambda: matrix.plan_document(MatrixPlan(
         workload="identity", command="run", varied=("load.rate",),
         cells=(*PLANNED, PLANNED[0].model_copy(update={"seconds": None})))),

@@ -38,11 +38,11 @@ def combinations(result: MatrixResult) -> Figure | None:
         "combinations",
         "Each combination",
         f"The {'sustained' if rates == 'sustained_per_s' else 'ingested'} rate of each combination, and its event-time "
-        "latency from the median to the 99th percentile.",
+        "latency from the median over the 95th to the 99th percentile.",
         lambda width: _chart(cells, names, rates, width),
         [
             *(Key(labels.VERDICTS[verdict], _COLOURS.get(verdict, _OTHER), "dot") for verdict in verdicts),
-            Key("event-time latency: p50, and up to p99 if it is known", "event-time"),
+            Key("event-time latency: p50, p95 (thin) and up to p99, as far as known", "event-time"),
         ],
     )
 
@@ -74,6 +74,9 @@ def _chart(cells: Sequence[MatrixCell], names: list[str], rates: str, width: int
         x = alt.X("v:Q", axis=numbers(ticks), scale=alt.Scale(zero=True))
         rules = alt.Chart(values(spans)).mark_rule(color=COLOURS["event-time"], strokeWidth=5, opacity=0.7)
         medians = alt.Chart(values(spans)).mark_tick(color=COLOURS["event-time"], thickness=3, height=16)
-        latencies = alt.layer(rules.encode(x=x, x2="to:Q", y=y), medians.encode(x=x, y=y))
+        p95 = alt.Chart(values([
+            {"name": _name(one), "v": one.event_time_p95_us / divisor} for one in timed if one.event_time_p95_us
+        ])).mark_tick(color=COLOURS["event-time"], thickness=1, height=16)  # fmt: skip
+        latencies = alt.layer(rules.encode(x=x, x2="to:Q", y=y), *(each.encode(x=x, y=y) for each in (medians, p95)))
         panels.append(latencies.properties(**size, title=axis_title(f"event time ({unit})")))
     return alt.vconcat(*panels, spacing=18)

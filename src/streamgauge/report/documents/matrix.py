@@ -1,6 +1,9 @@
 """A matrix of experiments as a document: one row a cell, each combination's repetitions together; also its plan."""
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from operator import attrgetter
 from statistics import median
 
 from streamgauge.core.formatting import (
@@ -29,13 +32,16 @@ from streamgauge.report.document_blocks import (
     texts,
 )
 from streamgauge.results import labels
-from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult, PlannedCell
+from streamgauge.results.matrix import CellFigures, MatrixCell, MatrixPlan, MatrixResult, PlannedCell, PublishedTable
 
-_FIGURES: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
+Format = Callable[[float | None], str]
+_FIGURES: tuple[tuple[str, str, Format], ...] = (
     ("sustained", "sustained_per_s", format_rate),
     ("offered", "offered_per_s", format_rate),
     ("ingested", "ingested_per_s", format_rate),
+    ("results", "results_per_s", format_rate),
     ("event time p50", "event_time_p50_us", format_us),
+    ("p95", "event_time_p95_us", format_us),
     ("p99", "event_time_p99_us", format_us),
     ("until counted p50", "until_counted_p50_us", format_us),
     ("most backlog", "backlog_max", format_count),
@@ -43,9 +49,17 @@ _FIGURES: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
     ("SUT CPU", "sut_cpu_percent", format_percent),
     ("broker CPU", "broker_cpu_percent", format_percent),
     ("SUT memory", "sut_memory_bytes", format_size),
+    ("network", "loopback_bytes_per_s", lambda size: NONE if size is None else f"{format_size(size)}/s"),
 )
 """Heading, field and format of the figures on the page; the tables beside it have more."""
 _SUMMARISED = ("sustained_per_s", "ingested_per_s", "event_time_p50_us", "event_time_p99_us", "sut_cpu_percent")
+_UNITS: Mapping[str, tuple[Format, float]] = {
+    "_per_s": (format_rate, 1.0), "_ms": (format_us, 1e3), "_us": (format_us, 1.0), "_s": (format_us, 1e6),
+}  # fmt: skip
+"""Unit at the end of a published column's name to the format of its figures, and to the factor to our unit."""
+_LATENCY = re.compile(r"latency_(avg|mean|min|max|p\d+)_[mu]?s")
+_THROUGHPUT = ("throughput_per_s", "events_per_s", "messages_per_s")
+_RESULTS = "sink_throughput_mean_per_s"
 
 
 def document(result: MatrixResult) -> Document:
@@ -54,6 +68,8 @@ def document(result: MatrixResult) -> Document:
     repeated = any(row.repetition > 1 for row in result.cells)
     chart = combinations(result)
     sections = [Section("cells", "Cells", blocks(chart, _cells(result)), "Cells")]
+    if result.published is not None:
+        sections += _paper(result, result.published)
     if repeated:
         sections.append(Section("repetitions", "Repetitions together", (_summary(result),), "Repetitions"))
     sections.append(Section("environment", "Environment", (environment_table(result.environment),), "Environment"))
@@ -161,7 +177,7 @@ def _cells(result: MatrixResult) -> Table:
     return table("Every cell that was run", columns, rows, notes=notes)
 
 
-def _shown(result: MatrixResult) -> list[tuple[str, str, Callable[[float | None], str]]]:
+def _shown(result: MatrixResult) -> list[tuple[str, str, Format]]:
     """The figures that some cell has."""
     return [one for one in _FIGURES if any(getattr(row, one[1]) is not None for row in result.cells)]
 
@@ -185,7 +201,79 @@ def _summary(result: MatrixResult) -> Table:
     return table("Repetitions of each combination together", columns, rows, notes=notes)
 
 
-def _spread(rows: Sequence[MatrixCell], field: str, format_: Callable[[float | None], str]) -> Cell:
+def _paper(result: MatrixResult, published: PublishedTable) -> Iterator[Section]:
+    """The paper's figures, and the cells in its columns. They are two tables, so that no row has figures of both."""
+    paper = f"{published.work}, {published.table}"
+    columns = (Column(_heading(name), number=_unit(name) != "") for name in published.columns)
+    rows = (map(_published_text, published.columns, row) for row in published.rows)
+    note = "These are figures of the paper. None of them was measured here."
+    theirs = table(f"Measured by the paper on {published.hardware}", columns, rows, notes=(note,), style="published")
+    yield Section("published", f"Published: {paper}", (theirs,), "Published")
+    yield Section("paper-form", "In the paper's form", (_in_form(result, published, paper),), "In the paper's form")
+
+
+def _unit(column: str) -> str:
+    """The unit at the end of a published column's name; empty without one."""
+    return next((unit for unit in _UNITS if column.endswith(unit)), "")
+
+
+def _heading(column: str) -> str:
+    return column.removesuffix(_unit(column)).replace("_", " ")
+
+
+def _published_text(column: str, text: str) -> str:
+    """A published figure in its unit; any other text unchanged."""
+    if unit := _unit(column):
+        format_, factor = _UNITS[unit]
+        with suppress(ValueError):
+            return format_(factor * float(text))
+    return text or NONE
+
+
+def _in_form(result: MatrixResult, published: PublishedTable, paper: str) -> Table:
+    """The measured cells, each search with its trial at 90 %, under those of the paper's columns that cells have."""
+    figures = {column: figure for column in published.columns if (figure := _figure(column)) is not None}
+    settings = [name for name in result.varied if name != "engine"]
+    columns = (
+        *numbers("cell"), *texts("system", *settings, "load", "verdict"), *numbers(*map(_heading, figures))
+    )  # fmt: skip
+    rows: list[tuple[Cell | str, ...]] = [
+        (
+            Cell(str(cell.number), link=found.report),
+            format_value(cell.settings.get("engine", result.engine)),
+            *_settings(settings, cell),
+            load,
+            Cell(_verdict(found), style=found.verdict or ""),
+            *(_UNITS[_unit(column)][0](figure(found)) for column, figure in figures.items()),
+        )
+        for cell in result.cells
+        for load, found in _loads(cell)
+    ]
+    notes = ("Latency is event-time latency. The machine is not the paper's: see the environment below.",)
+    return table(f"Measured here, under the columns of {paper}", columns, rows, notes=notes)
+
+
+def _loads(cell: MatrixCell) -> Iterator[tuple[str, CellFigures]]:
+    """The loads of a cell in the paper's words, with the figures there."""
+    best_per_s, trial = cell.sustained_per_s, cell.at_90_percent
+    if cell.ingested_per_s is not None:
+        yield ("maximum" if best_per_s is not None else format_rate(cell.planned_per_s)), cell
+    if trial is not None and trial.planned_per_s is not None and best_per_s:
+        # Not always 90 %: a search takes an earlier trial if its rate was near enough.
+        yield f"{100 * trial.planned_per_s / best_per_s:.0f} %", trial
+
+
+def _figure(column: str) -> Callable[[CellFigures], float | None] | None:
+    """The figure of a cell that a published column is about; None if cells have none."""
+    if column in _THROUGHPUT:
+        return lambda found: found.ingested_per_s if found.sustained_per_s is None else found.sustained_per_s
+    match = _LATENCY.fullmatch(column)
+    statistic = match[1].replace("avg", "mean") if match else ""
+    name = "results_per_s" if column == _RESULTS else f"event_time_{statistic}_us"
+    return attrgetter(name) if name in CellFigures.model_fields else None
+
+
+def _spread(rows: Sequence[MatrixCell], field: str, format_: Format) -> Cell:
     values = (getattr(row, field) for row in rows if row.verdict not in ("invalid", "interrupted"))
     known = [value for value in values if value is not None]
     if not known:
@@ -199,7 +287,7 @@ def _settings(varied: Sequence[str], cell: MatrixCell | PlannedCell) -> Iterator
     return (format_value(cell.settings.get(name)) for name in varied)
 
 
-def _verdict(row: MatrixCell) -> str:
+def _verdict(row: CellFigures) -> str:
     return labels.VERDICTS[row.verdict] if row.verdict else "done"
 
 

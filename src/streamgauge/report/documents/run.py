@@ -141,8 +141,21 @@ def _over_time(result: Result, figure: Figure | None) -> Section | None:
     )
     phases = table("Phases of the run, by planned time", (*texts("phase"), *numbers("begins", "lasts")), rows)
     drawn = figure or Paragraph("- (no second of this run was recorded)", "none")
-    found = blocks(drawn, phases if result.phases else None, _waiting(result))
+    found = blocks(drawn, phases if result.phases else None, _rates(result), _waiting(result))
     return Section("time", "Over time", found, "Over time" if figure else "")
+
+
+def _rates(result: Result) -> Table | None:
+    """The rate at which the system read, and how much it varied; the results of each sink."""
+    if (rate := result.rate) is None or rate.ingested_std_per_s is None:
+        return None
+    rows: list[tuple[str, float | None, float | None]] = [
+        ("events ingested", rate.ingested_per_s, rate.ingested_std_per_s),
+        *((f"results of {sink.name}", sink.rows_per_s, None) for sink in result.sinks),
+    ]
+    columns = (*texts("what"), *numbers("mean", "standard deviation of seconds"))
+    shown = ((name, format_rate(mean), format_rate(deviation)) for name, mean, deviation in rows)
+    return table("Rates over the measured span", columns, shown)
 
 
 def _waiting(result: Result) -> Table | None:
@@ -278,11 +291,12 @@ def _driver(driver: DriverResult | None) -> Table | None:
 
 
 def _machine(result: Result) -> Paragraph | None:
-    """The machine beside both sides: other programs, and its own speed."""
-    others, work = result.others_cpu_percent, result.reference_work_us
+    """The machine beside both sides: other programs, its own speed, and its loopback."""
+    others, work, network = result.others_cpu_percent, result.reference_work_us, result.loopback_bytes_per_s
     parts = (
         f"Other programs used {format_percent(others)} of a core." if others is not None else "",
         f"The reference work took {format_us(work)} of CPU time." if work is not None else "",
+        f"The traffic over the loopback was {format_size(network)}/s." if network is not None else "",
     )
     text = " ".join(filter(None, parts))
     return Paragraph(text, "note") if text else None

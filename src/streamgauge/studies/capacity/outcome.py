@@ -141,6 +141,11 @@ def _folder_of(trial: TrialSummary, study: RunFolder) -> Path | None:
     return study.path / "trials" / Path(trial.folder).name if trial.folder else None
 
 
+def trial_result(study: RunFolder, trial: TrialSummary) -> Result | None:
+    """The stored result of a search's trial; None if it has none, or if its folder was removed."""
+    return _result_in(_folder_of(trial, study))
+
+
 def _result_in(folder: Path | None) -> Result | None:
     """The result in a trial's folder; None without one, or if it was removed."""
     with suppress(InputError):
@@ -173,7 +178,7 @@ def trial_shown(folder: RunFolder, search: SearchResult) -> Result | None:
     """
     rate = search.sustained_per_s
     held = [t for t in search.trials if rate is None or (t.verdict == "sustained" and t.offered_per_s == rate)]
-    results = (_result_in(_folder_of(trial, folder)) for trial in reversed(held))
+    results = (trial_result(folder, trial) for trial in reversed(held))
     return next(filter(None, results), None)
 
 

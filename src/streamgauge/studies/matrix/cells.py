@@ -24,8 +24,9 @@ from streamgauge.preflight.dry_run import start_s, trial_s
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.settings_checks import check
 from streamgauge.results.breakdown import LatencyBreakdown
-from streamgauge.results.matrix import CellFigures, MatrixResult
+from streamgauge.results.matrix import CellFigures, MatrixResult, SearchFigures
 from streamgauge.results.run import Result
+from streamgauge.studies.capacity.outcome import trial_result
 from streamgauge.studies.capacity.sustain import sustain, typical_s
 from streamgauge.studies.latency_breakdown.anatomy import anatomy, check_trials, exit_code
 from streamgauge.studies.operator_profile.characterize import characterize, check_all, check_input
@@ -45,8 +46,8 @@ class CheckedCell:
     seconds: float | None
 
 
-def check_cells(cells: Sequence[Cell]) -> tuple[CheckedCell, ...]:
-    """Every cell, ready to start. Raises InputError with every problem of any cell."""
+def check_cells(cells: Sequence[Cell], others: Sequence[Problem] = ()) -> tuple[CheckedCell, ...]:
+    """Every cell, ready to start. Raises InputError with every problem of any cell, and with the `others`."""
     problems: dict[int, list[Problem]] = {cell.number: [] for cell in cells}
     checked: dict[int, tuple[ResolvedExperiment, float | None]] = {}
     found, incomplete = [], False
@@ -59,7 +60,7 @@ def check_cells(cells: Sequence[Cell]) -> tuple[CheckedCell, ...]:
         except InputError as error:
             problems[cell.number] += error.problems
             incomplete = incomplete or error.incomplete
-    refuse(merge_problems(problems), incomplete=incomplete)
+    refuse([*others, *merge_problems(problems)], incomplete=incomplete)
     return tuple(found)
 
 
@@ -84,7 +85,8 @@ def _checked(experiment: Experiment) -> tuple[ResolvedExperiment, float | None]:
     require_all(
         Rule(
             command in COMMANDS, "command",
-            f"must be {', '.join(COMMANDS)} with a matrix, because {command} {why}", command, 'command = "run"',
+            f"must be {', '.join(COMMANDS)} with a matrix or a paper, because {command} {why}", command,
+            'command = "run"',
         ),
         Rule(
             experiment.search.resume is None, "search.resume",
@@ -136,12 +138,19 @@ def perform_within(study: Path, number: int, experiment: Experiment, observers: 
         figures = perform(experiment.model_copy(update={"out": str(place)}), observers)
     except KeyboardInterrupt:
         figures = CellFigures(verdict="interrupted", sentence="stopped before its end")
+    changes: dict[str, Any] = {"seconds": round(time.monotonic() - started, 1), **_places(figures, study)}
+    if isinstance(figures, SearchFigures) and (trial := figures.at_90_percent) is not None:
+        changes["at_90_percent"] = trial.model_copy(update=_places(trial, study))
+    return figures.model_copy(update=changes)
+
+
+def _places(figures: CellFigures, study: Path) -> dict[str, str]:
+    """Folder and report, relative to the study."""
     report = Path(figures.folder, "report.html")
-    return figures.model_copy(update={
-        "seconds": round(time.monotonic() - started, 1),
+    return {
         "folder": os.path.relpath(figures.folder, study) if figures.folder else "",
         "report": os.path.relpath(report, study) if figures.folder and report.exists() else "",
-    })  # fmt: skip
+    }
 
 
 def figures_of(result: Result) -> CellFigures:
@@ -150,6 +159,7 @@ def figures_of(result: Result) -> CellFigures:
     processes = {process.role: process for process in reversed(result.processes)}
     sut, broker = processes.get("sut"), processes.get("broker")
     answers = result.verification
+    rows_per_s = [sink.rows_per_s for sink in result.sinks if sink.rows_per_s is not None]
 
     def latencies(kind: str, *statistics: str) -> dict[str, Any]:
         return {f"{kind}_{name}_us": getattr(result.latency.by_kind(kind), name, None) for name in statistics}
@@ -163,7 +173,9 @@ def figures_of(result: Result) -> CellFigures:
         planned_per_s=rate.planned_per_s if rate else None,
         offered_per_s=rate.offered_per_s if rate else None,
         ingested_per_s=rate.ingested_per_s if rate else None,
+        ingested_std_per_s=rate.ingested_std_per_s if rate else None,
         achieved_per_s=rate.achieved_per_s if rate else None,
+        results_per_s=sum(rows_per_s) if 0 < len(rows_per_s) == len(result.sinks) else None,
         backlog_max=result.backlog.max if result.backlog else None,
         faults=answers.fault_count if answers and answers.judged else None,
         sut_cpu_percent=sut.cpu_percent_mean if sut else None,
@@ -172,8 +184,9 @@ def figures_of(result: Result) -> CellFigures:
         driver_cpu_percent=driver.cpu_percent if driver else None,
         driver_memory_bytes=driver.memory_bytes_max if driver else None,
         others_cpu_percent=result.others_cpu_percent,
+        loopback_bytes_per_s=result.loopback_bytes_per_s,
         reference_work_us=result.reference_work_us,
-        **latencies("event_time", "mean", "p50", "p90", "p99", "max"),
+        **latencies("event_time", "mean", "min", "p50", "p90", "p95", "p99", "max"),
         **latencies("processing_time", "p50", "p99"),
         **latencies("until_counted", "p50", "p99"),
     )
@@ -195,7 +208,7 @@ def _performed(experiment: Experiment, observers: Observers) -> CellFigures:
     show, on_result = observers.show, observers.on_result
     match experiment.command:
         case "sustain":
-            return figures_of(sustain(experiment, _SearchProgress(show), on_result))
+            return _figures_of_search(sustain(experiment, _SearchProgress(show), on_result))
         case "anatomy":
             return _figures_of_breakdown(anatomy(experiment, show, observers.on_study, on_result))
         case "characterize":
@@ -204,6 +217,15 @@ def _performed(experiment: Experiment, observers: Observers) -> CellFigures:
     if judged is not None:
         observers.on_judged(judged)
     return figures_of(result)
+
+
+def _figures_of_search(result: Result) -> SearchFigures:
+    """The figures of its best trial, and those of its trial at 90 %."""
+    at_90 = None
+    if result.search is not None and (trial := result.search.at_90_percent) is not None:
+        found = trial_result(RunFolder(Path(result.folder)), trial)
+        at_90 = figures_of(found).model_copy(update={"seconds": trial.seconds}) if found is not None else None
+    return SearchFigures(**dict(figures_of(result)), at_90_percent=at_90)
 
 
 def _show_step(show: Show, step: str) -> None:
@@ -232,9 +254,12 @@ def write_tables(folder: Path, name: str, table: pa.Table) -> None:
 
 
 def cells_table(result: MatrixResult, cells: Mapping[int, Cell]) -> pa.Table:
-    """The cells that were run, by number. `cells`: every cell of the matrix by its number."""
+    """The cells that were run, by number. `cells`: every cell of the matrix by its number.
+
+    If a cell has a trial at 90 %, so has the table: the same figures as `at_90_percent.NAME`.
+    """
     rows = result.cells
-    return rows_table(
+    table = rows_table(
         {
             "number": [row.number for row in rows],
             **{name: [value_of(cells[row.number].experiment, name) for row in rows] for name in result.varied},
@@ -242,6 +267,11 @@ def cells_table(result: MatrixResult, cells: Mapping[int, Cell]) -> pa.Table:
         },
         rows,
     )
+    if any(row.at_90_percent for row in rows):
+        trials = rows_table({}, [row.at_90_percent or CellFigures() for row in rows])
+        for name in trials.column_names:
+            table = table.append_column(f"at_90_percent.{name}", trials[name])
+    return table
 
 
 def rows_table(first: Mapping[str, list[Any]], rows: Sequence[CellFigures]) -> pa.Table:

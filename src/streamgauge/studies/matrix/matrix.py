@@ -1,5 +1,7 @@
 """A matrix of experiments: runs its cells one after the other, and writes one folder for all of them.
 
+An experiment with the table of a paper is one too, if only of one cell.
+
     runs/<utc time>-<workload>-matrix/
         experiment.toml             the file with its [matrix]
         matrix.json                 the cells that were run, written again after each
@@ -14,20 +16,21 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from streamgauge.artifacts.atomic_write import OUT, write_text
 from streamgauge.artifacts.run_folder import MATRIX, new_folder, reopen, write_study
 from streamgauge.config.experiment import Experiment, Matrix
-from streamgauge.config.experiment_file import read, to_toml
+from streamgauge.config.experiment_file import read, read_published, to_toml
 from streamgauge.config.matrix import Cell, expand, run_order, select, varied
 from streamgauge.config.named_files import change_files
-from streamgauge.core.errors import require
+from streamgauge.core.errors import Problem, attempt, require
 from streamgauge.core.formatting import resume_command
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.preflight.machine_requirements import require_machine
-from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult, PlannedCell
+from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult, PlannedCell, PublishedTable
 from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.studies.matrix.cells import (
     TABLES,
@@ -65,7 +68,9 @@ def plan_matrix(experiment: Experiment, numbers: str | None = None, resume: str 
     cells = expand(_with_files_of_here(experiment))
     chosen = _chosen(cells, experiment, numbers)
     if resume is not None:
-        chosen = _missing(chosen, reopen(Path(resume), MATRIX, MatrixResult), named=numbers is not None)
+        checked = check_cells(_missing(chosen, reopen(Path(resume), MATRIX, MatrixResult), named=numbers is not None))
+    else:
+        checked, _ = _checked(experiment, chosen)
     return MatrixPlan(
         workload=experiment.workload,
         command=experiment.command,
@@ -75,7 +80,7 @@ def plan_matrix(experiment: Experiment, numbers: str | None = None, resume: str 
                 number=one.cell.number, settings=dict(one.cell.settings), repetition=one.cell.repetition,
                 seconds=one.seconds,
             )
-            for one in check_cells(chosen)
+            for one in checked
         ),
     )  # fmt: skip
 
@@ -107,9 +112,9 @@ def run_matrix(
             require_same_files(checked, result.job_files, resume)
             require_machine(*(one.resolved for one in checked))
         else:
-            checked = check_cells(chosen)
+            checked, published = _checked(experiment, chosen)
             require_machine(*(one.resolved for one in checked))
-            folder, result = _begin(experiment, cells, checked)
+            folder, result = _begin(experiment, cells, checked, published)
             alone.enter_context(exclusive(folder, "--resume", "a matrix"))
         by_number = {cell.number: cell for cell in cells}
         _write(folder, result, by_number, on_study)
@@ -141,9 +146,17 @@ def stored_experiment(resume: str, given: Experiment | None) -> Experiment:
 
 def _with_files_of_here(experiment: Experiment) -> Experiment:
     """The experiment with absolute paths, so that it can be resumed from anywhere."""
-    of_here, matrix = with_absolute_paths(experiment), experiment.matrix
+    of_here, matrix, paper = with_absolute_paths(experiment), experiment.matrix, experiment.paper
     changed = matrix and Matrix.model_validate(change_files(matrix.model_dump(), os.path.abspath))
-    return of_here.model_copy(update={"matrix": changed})
+    beside = paper and paper.model_copy(update={"published": os.path.abspath(paper.published)})
+    return of_here.model_copy(update={"matrix": changed, "paper": beside})
+
+
+def _checked(experiment: Experiment, cells: Sequence[Cell]) -> tuple[tuple[CheckedCell, ...], PublishedTable | None]:
+    """Cells that can start, and the table of the paper. Raises InputError with every problem of both."""
+    problems: list[Problem] = []
+    published = attempt(partial(read_published, experiment.paper), problems) if experiment.paper else None
+    return check_cells(cells, problems), published
 
 
 def _chosen(cells: Sequence[Cell], experiment: Experiment, numbers: str | None) -> tuple[Cell, ...]:
@@ -158,7 +171,9 @@ def _missing(cells: Iterable[Cell], result: MatrixResult, named: bool) -> tuple[
     return tuple(cell for cell in cells if verdicts.get(cell.number, "interrupted") in open_ones)
 
 
-def _begin(experiment: Experiment, cells: Sequence[Cell], checked: Sequence[CheckedCell]) -> tuple[Path, MatrixResult]:
+def _begin(
+    experiment: Experiment, cells: Sequence[Cell], checked: Sequence[CheckedCell], published: PublishedTable | None
+) -> tuple[Path, MatrixResult]:
     """A new folder with the experiment, and the result without a cell."""
     now = datetime.now(UTC)
     folder = new_folder(experiment.out or "runs", experiment.workload, "matrix", now)
@@ -167,7 +182,7 @@ def _begin(experiment: Experiment, cells: Sequence[Cell], checked: Sequence[Chec
         command=experiment.command, workload=experiment.workload, engine=experiment.engine, varied=varied(cells),
         planned=len(cells), environment=environment(),
         job_files={name: digest for one in checked for name, digest in one.resolved.workload.files.items()},
-        start_time=now.isoformat(timespec="seconds"), folder=str(folder),
+        published=published, start_time=now.isoformat(timespec="seconds"), folder=str(folder),
     )  # fmt: skip
 
 

@@ -7,9 +7,11 @@ from rich.console import Console
 
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.report.charts.matrix import combinations
-from streamgauge.report.documents.matrix import cell_line
+from streamgauge.report.document_blocks import Table
+from streamgauge.report.documents.matrix import cell_line, document
+from streamgauge.report.page import render
 from streamgauge.report.terminal.studies import MatrixView
-from streamgauge.results.matrix import MatrixCell, MatrixResult
+from streamgauge.results.matrix import CellFigures, MatrixCell, MatrixResult, PublishedTable
 
 
 def cell(number: int, rate: str = "10k", repetition: int = 1, **changes: Any) -> MatrixCell:
@@ -40,13 +42,51 @@ def test_a_chart_has_a_row_for_each_combination() -> None:
     assert [key.label for key in found.keys] == [
         "sustained",
         "undecided",
-        "event-time latency: p50, and up to p99 if it is known",
+        "event-time latency: p50, p95 (thin) and up to p99, as far as known",
     ]
     searched = combinations(matrix(cell(1, sustained_per_s=5e3), cell(2, "20k", ingested_per_s=None)))
     assert searched is not None
     assert ("20k, tuned" in searched.wide, "sustained rate" in searched.words) == (False, True)
     assert combinations(matrix(cell(1, ingested_per_s=None))) is None
     assert combinations(matrix(*(cell(number, f"{number}k") for number in range(1, 50)))) is None
+
+
+PUBLISHED = PublishedTable(
+    work="Paper 2018", table="table I", hardware="two nodes",
+    columns=("system", "nodes", "throughput_per_s", "latency_avg_s", "latency_p95_s"),
+    rows=(("Storm", "2", "400000", "1.4", "2.7"), ("Flink", "2", "1200000", "0.5", "")),
+)  # fmt: skip
+
+
+def matrix_of_paper() -> MatrixResult:
+    """Two searches, one of which has a trial at 90 %, and a cell without figures, beside a paper's table."""
+    at_90 = CellFigures(verdict="undecided", report="cells/001/trials/4/report.html", planned_per_s=4.5e4,
+                        ingested_per_s=4.4e4, event_time_mean_us=1.5e6)  # fmt: skip
+    figures = {"sustained_per_s": 5e4, "event_time_mean_us": 2e6, "event_time_p95_us": 3e6}
+    nothing = cell(3, "30k", verdict="invalid", ingested_per_s=None, offered_per_s=None, event_time_p50_us=None)
+    return matrix(
+        cell(1, at_90_percent=at_90, **figures), cell(2, "20k", verdict="not_sustained", planned_per_s=2e4), nothing,
+        command="sustain", published=PUBLISHED, finished=True,
+    )  # fmt: skip
+
+
+def test_no_row_has_figures_of_the_paper_and_of_here() -> None:
+    """Each search has a row at its maximum and one at 90 %; the paper's table is marked on the page."""
+    sections = {section.id: section for section in document(matrix_of_paper()).sections}
+    (theirs,), (here,) = sections["published"].blocks, sections["paper-form"].blocks
+    assert isinstance(theirs, Table)
+    assert isinstance(here, Table)
+    assert [[one.text for one in row.cells] for row in theirs.rows] == [
+        ["Storm", "2", "400 k/s", "1.4 s", "2.7 s"], ["Flink", "2", "1.2 M/s", "500 ms", "-"],
+    ]  # fmt: skip
+    assert [one.heading for one in here.columns][-5:] == ["load", "verdict", "throughput", "latency avg", "latency p95"]
+    assert [[one.text for one in row.cells][4:] for row in here.rows] == [
+        ["maximum", "sustained", "50 k/s", "2 s", "3 s"],
+        ["90 %", "undecided", "44 k/s", "1.5 s", "-"],
+        ["20 k/s", "not sustained", "20 k/s", "-", "-"],
+    ]  # fmt: skip
+    assert '<div class="scroll published"' in render(document(matrix_of_paper()))
+    assert "published" not in {section.id for section in document(matrix(cell(1))).sections}
 
 
 def test_a_cell_is_a_line() -> None:

@@ -74,6 +74,20 @@ def test_search_lists_its_trials_as_links(search_folder: RunFolder) -> None:
     assert trials == ["trials/01/report.html", "trials/02/report.html", "trials/03/report.html"]
 
 
+def test_rates_have_their_deviation_and_each_sinks_results(bare_folder: RunFolder) -> None:
+    """The figures of result.json; results older than them have no such table."""
+    assert "Rates over the measured span" not in rendered(bare_folder, None)
+    result = bare_folder.read_result()
+    assert result.rate is not None
+    rate = result.rate.model_copy(update={"ingested_std_per_s": 2e4})
+    sinks = (result.sinks[0].model_copy(update={"rows_per_s": 250.0}),)
+    changes = {"rate": rate, "sinks": sinks, "loopback_bytes_per_s": 2.0**20}
+    bare_folder.write_result(result.model_copy(update=changes))
+    page = rendered(bare_folder, None)
+    shown = ("standard deviation of seconds", "20 k/s", "results of revenue", "250 /s", "traffic over the loopback was")
+    assert [text for text in shown if text not in page] == []
+
+
 def test_settings_and_command_are_there(bare_folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was set, what it would have been, and how to run it again from any folder."""
     monkeypatch.chdir(bare_folder.path.parent)

@@ -15,8 +15,9 @@ from streamgauge.config.experiment import build
 from streamgauge.config.matrix import expand, varied
 from streamgauge.core.errors import DriverError, EngineError, InputError, MachineError, Problem
 from streamgauge.core.exit_codes import ExitCode
-from streamgauge.results.matrix import CellFigures, MatrixCell, MatrixResult
-from streamgauge.results.search import SearchResult
+from streamgauge.results.matrix import CellFigures, MatrixCell, MatrixResult, SearchFigures
+from streamgauge.results.run import SinkResult
+from streamgauge.results.search import SearchResult, TrialSummary
 from streamgauge.studies.capacity.constants import TRIALS_TYPICAL
 from streamgauge.studies.matrix import cells as module
 from streamgauge.studies.matrix.cells import (
@@ -26,6 +27,7 @@ from streamgauge.studies.matrix.cells import (
     check_cells,
     figures_of,
     perform,
+    perform_within,
     write_tables,
 )
 from tests.helpers_study_results import breakdown, breakdown_trial, operator_profile
@@ -128,6 +130,44 @@ def test_a_searchs_rate_is_a_figure(result: Any) -> None:
     """Beside those of its best trial."""
     search = SearchResult(sustained_per_s=5e4, low=5e4, high=6e4, relative_width=0.2, confirmed=True)
     assert figures_of(result.model_copy(update={"search": search})).sustained_per_s == 5e4
+
+
+def test_what_papers_plot_are_figures(result: Any) -> None:
+    """Least latency and p95, deviation, traffic, and results per second of all sinks, if each is known."""
+    rate = result.rate.model_copy(update={"ingested_std_per_s": 12.0})
+    sinks = [SinkResult(name=f"{n}", rows=9, rows_per_s=n, latency=result.latency) for n in (2.0, 3.0)]
+    figures = figures_of(result.model_copy(update={"rate": rate, "sinks": sinks, "loopback_bytes_per_s": 7.0}))
+    assert (figures.ingested_std_per_s, figures.results_per_s, figures.loopback_bytes_per_s) == (12, 5, 7)
+    latency = result.latency.event_time_us
+    assert (figures.event_time_min_us, figures.event_time_p95_us) == (latency.min, latency.p95)
+    unknown = [*sinks, sinks[0].model_copy(update={"rows_per_s": None})]
+    assert figures_of(result.model_copy(update={"sinks": unknown})).results_per_s is None
+
+
+def test_a_search_has_its_trial_at_90_percent_too(
+    monkeypatch: pytest.MonkeyPatch, result: Any, make_run: Callable[..., Path], tmp_path: Path
+) -> None:
+    """With a folder and a report relative to the matrix; its figures are columns of the table."""
+    trial_folder = make_run("cells/001/search/trials/02", seed=2, rate=9e4, offered=9e4)
+    (trial_folder / "report.html").touch()
+    trial = TrialSummary(number=2, purpose="at 90 %", offered_per_s=9e4, verdict="sustained", seconds=41.0,
+                         folder="elsewhere/trials/02")  # fmt: skip
+    search = SearchResult(
+        sustained_per_s=1e5, low=1e5, high=None, relative_width=None, confirmed=True, at_90_percent=trial
+    )
+    found = result.model_copy(update={"search": search, "folder": str(trial_folder.parents[1])})
+    monkeypatch.setattr(module, "sustain", lambda *_: found)
+    experiment = build({"command": "sustain", "workload": "identity"})
+    figures = perform_within(tmp_path, 1, experiment, Observers())
+    assert isinstance(figures, SearchFigures)
+    at_90 = figures.at_90_percent
+    assert (figures.sustained_per_s, figures.folder) == (1e5, "cells/001/search")
+    assert (at_90.planned_per_s, at_90.seconds, at_90.report) == (9e4, 41, "cells/001/search/trials/02/report.html")
+    table, _ = written(tmp_path, {"load.seed": [1, 2]}, figures, CellFigures())
+    assert table["at_90_percent.planned_per_s"].to_pylist() == [9e4, None]
+    gone = found.model_copy(update={"folder": str(tmp_path)})
+    monkeypatch.setattr(module, "sustain", lambda *_: gone)
+    assert perform(experiment, Observers()).at_90_percent is None  # type: ignore[attr-defined]
 
 
 def test_an_anatomy_of_one_trial_has_its_figures(result: Any, monkeypatch: pytest.MonkeyPatch) -> None:

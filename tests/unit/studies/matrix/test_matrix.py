@@ -158,6 +158,31 @@ def test_data_that_changed_meanwhile_is_refused(tmp_path: Path, monkeypatch: pyt
         run_matrix(stored, RecordingObserver(), resume=folder)
 
 
+PAPER = {"work": "Paper 2018", "table": "table I", "hardware": "two nodes", "published": "table.csv"}
+
+
+def test_an_experiment_with_a_paper_has_cells_and_its_table(tmp_path: Path, run: Run) -> None:
+    """Also without a matrix. The rows are in the result, so that a stopped one needs the file no more."""
+    (table := tmp_path / "table.csv").write_text("system,latency_avg_s\nSpark,3.6\n")
+    values = {**matrix_experiment(tmp_path / "runs").model_dump(exclude={"matrix"})}
+    experiment = build({**values, "paper": {**PAPER, "published": str(table)}})
+    stopped, (given,), _ = run(KeyboardInterrupt(), experiment=experiment)
+    assert (stopped.published.columns, stopped.published.rows) == (("system", "latency_avg_s"), (("Spark", "3.6"),))
+    assert (given.paper, given.matrix) == (None, None)
+    table.unlink()
+    result, *_ = run("sustained", resume=stopped.folder)
+    assert (result.planned, result.finished, result.published) == (1, True, stopped.published)
+
+
+def test_a_papers_problems_are_among_those_of_the_cells(tmp_path: Path, run: Run) -> None:
+    """Before anything is written."""
+    values = matrix_experiment(tmp_path, **{"parameters.nothing": [1]}).model_dump()
+    with pytest.raises(InputError) as refusal:
+        run(experiment=build({**values, "paper": PAPER}))
+    assert {problem.setting for problem in refusal.value.problems} == {"paper.published", "set nothing"}
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_is_refused_leaves_no_folder(tmp_path: Path, run: Run) -> None:
     """Every problem of every cell, each once, before anything is written or performed."""
     experiment = matrix_experiment(tmp_path, **{"load.frontier": ["common", "free"], "parameters.nothing": [1]})
