@@ -81,8 +81,8 @@ _COMPLETIONS = {"engine": completion(engine_names), "transport": completion(tran
 def _option(command: str, info: SettingInfo, *other_flags: str) -> Parameter:
     default: Any = Parameter.empty if info.required else info.default or (False if info.is_switch else None)
     text = "off" if info.is_switch else info.default_text
-    # The experiment fills these in: a program has other defaults, and a rate that is typed may be the default one.
-    if info.name in (*PROGRAM_DEFAULTS, "load.rate"):
+    # The experiment fills these in: a program has other defaults, and what is typed may be the default.
+    if info.name in (*PROGRAM_DEFAULTS, "load.rate", "load.duration"):
         default, text = None, info.default_text or info.default
     if info.name in PROGRAM_DEFAULTS and command not in _FILES:
         text += f"; {PROGRAM_DEFAULTS[info.name]} for FILE.toml"

@@ -386,6 +386,6 @@ CHECKS: tuple[Callable[[Draft], Iterable[Problem]], ...] = (
 )
 """The checks of a draft, each independent of the others. All run, so that one error reports every problem."""
 PRESUMED: Mapping[Callable[[Draft], Iterable[Problem]], tuple[str, ...]] = {
-    percentile_problems: ("load.duration", "load.profile"),
+    percentile_problems: ("load.duration", "load.events", "load.profile"),
 }
 """Check to the settings without which it might refuse another one."""

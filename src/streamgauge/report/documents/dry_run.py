@@ -5,7 +5,7 @@ It is of its own because no run or search was made, so it shares nothing with th
 
 from collections.abc import Iterator
 
-from streamgauge.core.formatting import format_duration, format_rate
+from streamgauge.core.formatting import format_count, format_duration, format_rate
 from streamgauge.report.document_blocks import Document, Fact, Paragraph, Section, table, texts
 from streamgauge.results.dry_run import TrialPlan
 
@@ -40,7 +40,8 @@ def _facts(plan: TrialPlan) -> Iterator[Fact]:
     rate = "found by an overload trial" if plan.rate_per_s is None else format_rate(plan.rate_per_s)
     yield Fact("rate", (rate, f"generators make at most {format_rate(plan.generator_ceiling_per_s)} here"))
     spans = (("warm-up", plan.warmup_s), ("measured", plan.duration_s), ("tail", plan.tail_s))
-    yield Fact("trial", tuple(f"{name} {format_duration(seconds)}" for name, seconds in spans))
+    counted = () if plan.events is None else (f"{format_count(plan.events)} events in the measured span",)
+    yield Fact("trial", (*(f"{name} {format_duration(seconds)}" for name, seconds in spans), *counted))
     if plan.trials_max > 1:
         yield Fact("trials", (f"usually {plan.trials}", f"at most {plan.trials_max}"))
     if plan.fetches:
