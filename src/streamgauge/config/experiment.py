@@ -112,6 +112,11 @@ class Load(ConfigModel):
         "constant", "the rate over time: constant | step:RATE@TIME,... | ramp:RATE | burst:FACTOR@TIME+LENGTH", "SHAPE",
         only=("run", "generate"), flag="--load-shape",
     )  # fmt: skip
+    early_stop: bool = setting(
+        True, "with --no-early-stop, a trial that can no longer sustain its rate goes on to its end, or until the queue "
+        "is full",
+        only=("run",), flag="--no-early-stop", group=_IN_VERDICT,
+    )  # fmt: skip
     start: str | None = _generate_only(
         None, "start_time of a run with these settings: writes its planned input with warm-up and tail. For an "
         "extended run, use the next option", "TIMESTAMP",

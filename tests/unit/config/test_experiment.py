@@ -152,6 +152,7 @@ def test_a_table_of_the_engine_or_transport_holds_its_settings(tmp_path: Path) -
         ({"brokers": "a:9092"}, "brokers", 'brokers = "a:9092" below [transport_options]'),
         ({"transport": {"brokers": "a:9092"}}, "transport.brokers", 'brokers = "a:9092" below [transport_options]'),
         ({"serach": {"quick": True}}, "serach", "[search]"),
+        ({"no-early-stop": True}, "no-early-stop", "early_stop = false below [load]"),
         ({"kind": "other"}, "kind", 'kind = "experiment"'),
         ({"zzz": 1}, "zzz", "remove it, or correct its spelling"),
         ({"zzz": {"rate": 1}}, "zzz", "remove it, or correct its spelling"),

@@ -80,6 +80,14 @@ def test_a_span_by_events_is_stated_once() -> None:
     assert parsed(line) == build(experiment)
 
 
+def test_an_option_that_turns_something_off_is_stated() -> None:
+    """Its setting is false."""
+    experiment = dump(load={"early_stop": False})
+    line = str(reproduce.command(experiment))
+    assert line == "streamgauge run word_count --no-early-stop"
+    assert parsed(line) == build(experiment)
+
+
 def test_every_change_is_listed_with_its_default() -> None:
     """Nested and free settings are named by their dotted names."""
     settings = reproduce.settings(dump(load={"rate": "1.5M"}, options={"lowering.join": "packed"}))
