@@ -1,7 +1,8 @@
 """Windowed join: purchases with the advertisements for the same pack shown to the same user in the same window.
 
 Selectivity is the expected number of advertisements that match one purchase in one window. With a fixed key domain it
-would grow with the rate, and a search would change the workload. So the number of users grows with the rate.
+would grow with the rate, and a search would change the workload. So the number of users grows with the rate, also
+within a load shape.
 
 Skewed users (`user_distribution`) are as many, and meet more often. With one user, or Zipf's, selectivity grows with
 the rate whatever their number is, and the number of results with its square.
@@ -15,6 +16,7 @@ import numpy as np
 from pydantic import Field
 
 from streamgauge.dataflow.builder import source
+from streamgauge.loadgen.fields import Key, KeyByRate
 from streamgauge.loadgen.random import TABLE_DOMAIN_MAX, Distribution, probabilities
 from streamgauge.workloads.micro.purchases import Packs, Windowed, ads, purchases
 from streamgauge.workloads.registry import RATE_PER_S, Feature, Job, Workload
@@ -65,8 +67,8 @@ def _same_pack(parameters: Parameters) -> float:
 
 def build(parameters: Parameters, rate_per_s: float) -> Job:
     users, skew = users_for(parameters, rate_per_s), parameters.user_distribution
-    bought = purchases(parameters, users, SHARE, "user_id", skew)
-    shown = ads(parameters, users, 1 - SHARE, "user_id", skew)
+    user = KeyByRate("user_id", users, rate_per_s=rate_per_s) if skew == "uniform" else Key("user_id", users, skew)
+    bought, shown = purchases(parameters, user, SHARE, user.name), ads(parameters, user, 1 - SHARE, user.name)
     left, right = source("purchases", bought.schema), source("ads", shown.schema)
     if parameters.payload_bytes:  # carried to the engine, no part of the result
         left = left.select(user_id="user_id", gem_pack_id="gem_pack_id", price="price")

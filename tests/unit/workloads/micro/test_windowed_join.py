@@ -3,8 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from streamgauge.core.clock import US
 from streamgauge.loadgen.fields import Key
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.random import probabilities
@@ -83,3 +85,19 @@ def test_a_skewed_join_that_gives_too_many_results_is_refused() -> None:
     checked({**values, "load": {"rate": "500"}})
     (problem,) = refused({**values, "command": "sustain"})
     assert problem.rule == "have a selectivity that grows with the rate, and sustain tries several rates"
+
+
+def test_selectivity_is_constant_within_a_load_shape() -> None:
+    """Exact matches of each purchase with all ads of the same steady stretch, by the seconds of its own rate."""
+    shape = RateProfile((Piece(0.0, 840.0), Piece(20.0, 280.0), Piece(40.0, 840.0)))
+    streams = job_of("windowed_join", 840.0, range="4s", slide="2s", packs=1, selectivity=50.0).streams
+    plan = Plan(streams, shape, 0, 60.0, 1, 1)
+    met = []
+    for second in (0, 20, 40):
+        users = []
+        for stream in (0, 1):
+            slices = (plan.count_before(stream, 0, (second + end) * US) for end in (0, 20))
+            users.append(plan.batch(stream, 0, *slices)["user_id"].to_numpy())
+        counts = np.bincount(users[1], minlength=users[0].max() + 1)
+        met.append(counts[users[0]].mean() * 4 / 20)  # ads of a window, not of the whole stretch
+    assert met == pytest.approx([50.0] * 3, rel=0.1)
