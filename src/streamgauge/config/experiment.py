@@ -94,7 +94,7 @@ class Load(ConfigModel):
         },
     )  # fmt: skip
     events: Annotated[int, whole(1, 10**12)] | None = setting(
-        None, "events of all streams in the measured span, in place of --duration: 100M; the rate must be constant", "N",
+        None, "events of all streams in the measured span, instead of --duration: 100M; only at a constant rate", "N",
         only=("run", "generate"), example="100M", default_text="by --duration",
     )  # fmt: skip
     warmup: Duration | None = setting(
@@ -113,8 +113,8 @@ class Load(ConfigModel):
         only=("run", "generate"), flag="--load-shape",
     )  # fmt: skip
     early_stop: bool = setting(
-        True, "with --no-early-stop, a trial that can no longer sustain its rate goes on to its end, or until the queue "
-        "is full",
+        True, "with --no-early-stop, a trial that cannot sustain its rate goes on to its end, or until the queue is "
+        "full",
         only=("run",), flag="--no-early-stop", group=_IN_VERDICT,
     )  # fmt: skip
     start: str | None = _generate_only(

@@ -9,7 +9,7 @@ from streamgauge.core.formatting import format_size
 from streamgauge.engines.registry import entry
 from streamgauge.preflight.generator_ceiling import ceiling_above_rate
 from streamgauge.preflight.resolved_experiment import LEVEL_MAX_US, ResolvedExperiment, may_extend, spare_s
-from streamgauge.preflight.sample_size import lacking_percentiles, percentile_note, span_option, spacings
+from streamgauge.preflight.sample_size import lacking_percentiles, percentile_note, spacings, span_option
 from streamgauge.preflight.settings_checks import check
 from streamgauge.results.dry_run import PlannedProcesses, TrialPlan, Unavailable
 from streamgauge.system.cpu_pinning import cpus
@@ -90,7 +90,9 @@ def _unavailable(resolved: ResolvedExperiment) -> Iterator[Unavailable]:
     duration_s = experiment.load.duration
     for name, one in lacking_percentiles(spacings(resolved.flow, resolved.interval), duration_s).items():
         reason = f"{one.needs}, and {duration_s:g} s hold {one.held}"
-        yield Unavailable(name=name.replace("_", "."), reason=reason, way_out=span_option(experiment.load, one.needed_s))
+        yield Unavailable(
+            name=name.replace("_", "."), reason=reason, way_out=span_option(experiment.load, one.needed_s)
+        )
 
 
 def _fetches(resolved: ResolvedExperiment) -> tuple[str, ...]:

@@ -78,8 +78,8 @@ def test_a_span_that_can_only_be_undecided_is_refused_with_one_that_can_be_decid
 def test_a_span_by_events_is_refused_in_events() -> None:
     """Too short, or where the rate changes. What is named instead passes, and a search takes none."""
     (problem,) = refused(GOOD | {"load": {"rate": "1k", "events": "1k"}})
-    assert (problem.setting, problem.way_out) == ("load.events", "--events 20000")
-    checked(GOOD | {"load": {"rate": "1k", "events": "20k"}})
+    assert (problem.setting, problem.way_out) == ("load.events", "--events 29000")
+    checked(GOOD | {"load": {"rate": "1k", "events": "29k"}})
     (problem,) = refused(GOOD | {"load": {"rate": "1k", "events": "100k", "profile": "ramp:2k"}})
     assert (problem.setting, "rate changes" in problem.rule) == ("load.events", True)
     (problem,) = refused(GOOD | {"command": "sustain", "load": {"events": "100M"}})

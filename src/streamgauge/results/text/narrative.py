@@ -115,15 +115,15 @@ def _throughput(result: Result) -> str:
     if lasted is None:
         return _sentence(nothing_measured(result))
     return (
-        f"{format_rate(rate.offered_per_s, 'events/s')} were offered for {format_duration(lasted)}{_requested(result)}, "
+        f"{format_rate(rate.offered_per_s, 'events/s')} were offered for {format_duration(lasted)}, "
         f"and {result.engine} took in {format_rate(rate.ingested_per_s, 'events/s')}."
     )
 
 
-def _requested(result: Result) -> str:
-    """The number of events that set the length of the span, if one did."""
+def requested_events(result: Result) -> str:
+    """The number of events that set the length of the span; empty if none did."""
     events = result.experiment.get("load", {}).get("events")
-    return "" if events is None else f" ({format_count(events)} events were requested)"
+    return "" if events is None else f"{format_count(events)} events requested"
 
 
 def _at_90_percent(trial: TrialSummary | None) -> str:
