@@ -129,7 +129,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "STEP_ms": "A step of the batch, by the engine's name; steps are in order and need not add up.",
         _WHOLE: "The whole batch.",
         "query": "The engine's query, as in `sinks[].query`.",
-        "scheduling_delay_us": "From when the batch was due, by its interval, to its start; null if unknown.",
+        "scheduling_delay_us": "From when the batch was due to its start; null if unknown.",
     },
     "engine/operators.parquet": {
         "batch_id": "The engine's number of the batch.",

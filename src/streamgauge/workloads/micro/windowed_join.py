@@ -37,7 +37,7 @@ class Parameters(Windowed, Packs):
     )
     user_distribution: Distribution = Field(
         "uniform",
-        description="distribution of users: uniform, normal, zipf, single; one join key: single, and distribution too",
+        description="distribution of users: uniform, normal, zipf, single",
     )
 
 
