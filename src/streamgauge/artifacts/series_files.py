@@ -55,6 +55,7 @@ BATCHES: pa.Schema = pa.schema(
         pa.field("rows", pa.int64()),
         pa.field(_WHOLE, pa.float64()),
         pa.field("query", pa.string()),
+        pa.field("scheduling_delay_us", pa.int64()),
     ]
 )
 """Without the columns of steps, which are the engine's."""
@@ -128,6 +129,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "STEP_ms": "A step of the batch, by the engine's name; steps are in order and need not add up.",
         _WHOLE: "The whole batch.",
         "query": "The engine's query, as in `sinks[].query`.",
+        "scheduling_delay_us": "From when the batch was due to its start; null if unknown.",
     },
     "engine/operators.parquet": {
         "batch_id": "The engine's number of the batch.",

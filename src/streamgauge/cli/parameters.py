@@ -79,10 +79,10 @@ _COMPLETIONS = {"engine": completion(engine_names), "transport": completion(tran
 
 
 def _option(command: str, info: SettingInfo, *other_flags: str) -> Parameter:
-    default: Any = Parameter.empty if info.required else info.default or (False if info.is_switch else None)
+    default: Any = Parameter.empty if info.required else False if info.is_switch else info.default or None
     text = "off" if info.is_switch else info.default_text
-    # The experiment fills these in: a program has other defaults, and a rate that is typed may be the default one.
-    if info.name in (*PROGRAM_DEFAULTS, "load.rate"):
+    # The experiment fills these in: a program has other defaults, and what is typed may be the default.
+    if info.name in (*PROGRAM_DEFAULTS, "load.rate", "load.duration"):
         default, text = None, info.default_text or info.default
     if info.name in PROGRAM_DEFAULTS and command not in _FILES:
         text += f"; {PROGRAM_DEFAULTS[info.name]} for FILE.toml"
@@ -138,6 +138,8 @@ def build_experiment(command: str, workload: str, words: Mapping[str, Any], work
         section, _, key = name.rpartition("__")
         info = SETTINGS[name.replace("__", ".")]
         value = attempt(partial(pairs, info.flag, given), problems) if info.metavar == NAME_VALUE else given
+        if info.default is True:  # an option that turns it off
+            value = not given
         if value is not None:
             (values.setdefault(section, {}) if section else values)[key] = value
     return built(values, problems)

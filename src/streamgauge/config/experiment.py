@@ -4,9 +4,10 @@ Unknown keys are refused, and one error reports all problems. Engine and transpo
 `preflight.settings_checks` checks them.
 """
 
+import math
 from functools import partial
 from operator import attrgetter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -92,6 +93,10 @@ class Load(ConfigModel):
             "anatomy": {"default": "30s"},
         },
     )  # fmt: skip
+    events: Annotated[int, whole(1, 10**12)] | None = setting(
+        None, "events of all streams in the measured span, instead of --duration: 100M; only at a constant rate", "N",
+        only=("run", "generate"), example="100M", default_text="by --duration",
+    )  # fmt: skip
     warmup: Duration | None = setting(
         None, "length of the warm-up before the measured span", "TIME", example="45s",
         default_text="45s on a fresh JVM; 75s in real-time mode with a checkpoint a minute; more for spans above 70s",
@@ -106,6 +111,11 @@ class Load(ConfigModel):
     profile: str = setting(
         "constant", "the rate over time: constant | step:RATE@TIME,... | ramp:RATE | burst:FACTOR@TIME+LENGTH", "SHAPE",
         only=("run", "generate"), flag="--load-shape",
+    )  # fmt: skip
+    early_stop: bool = setting(
+        True, "with --no-early-stop, a trial that cannot sustain its rate goes on to its end, or until the queue is "
+        "full",
+        only=("run",), flag="--no-early-stop", group=_IN_VERDICT,
     )  # fmt: skip
     start: str | None = _generate_only(
         None, "start_time of a run with these settings: writes its planned input with warm-up and tail. For an "
@@ -349,7 +359,21 @@ class Experiment(ConfigModel):
             scale = values.get("scale")
             criterion = str(scale.get("criterion")) if isinstance(scale, dict) else ""
             defaults |= CRITERION_SPANS.get(criterion, CRITERION_SPANS["slope"])
+        if load.get("events") is not None:
+            del defaults["duration"]
         return {**values, "load": {**defaults, **load}}
+
+    @model_validator(mode="after")
+    def _with_span_of_events(self) -> Self:
+        """Fills in the duration that follows from the number of events. A dump has both, and is read again."""
+        load = self.load
+        if load.events is None:
+            return self
+        span_s = load.events / load.rate
+        same = "duration" not in load.model_fields_set or math.isclose(load.duration, span_s)
+        rule = "must not be given together with another duration than that of so many events at the rate"
+        require(same, "load.events", rule, load.events, "only one of --events and --duration")
+        return self.model_copy(update={"load": load.model_copy(update={"duration": span_s})})
 
 
 PROGRAM_DEFAULTS = {"engine": "external", "transport": "kafka"}
@@ -450,6 +474,12 @@ def build(values: dict[str, Any]) -> Experiment:
     except ValidationError as error:
         faults = map(_joined_name, faults_of(error))
         raise InputError(problems_of(faults, attrgetter("name"), _unknown, _way_out, _RULES)) from None
+
+
+def left_out(experiment: Experiment, *names: str) -> dict[str, Any]:
+    """What the values of an experiment for another one leave out: `names`, and what follows from others."""
+    left: dict[str, Any] = dict.fromkeys((*names, *undecided(experiment)), True)
+    return left if experiment.load.events is None else {**left, "load": {"duration"}}
 
 
 def undecided(experiment: Experiment) -> set[str]:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from streamgauge.config.experiment import Experiment, Paper, build, undecided
+from streamgauge.config.experiment import Experiment, Paper, build, left_out
 from streamgauge.config.named_files import change_files, find_beside
 from streamgauge.core.errors import InputError, Problem, Rule, near, require, require_all
 from streamgauge.core.formatting import format_value
@@ -95,4 +95,4 @@ def to_toml(experiment: Experiment) -> str:
     """The experiment as TOML for `read`."""
     import tomli_w
 
-    return tomli_w.dumps(experiment.model_dump(exclude_none=True, exclude=undecided(experiment), mode="json"))
+    return tomli_w.dumps(experiment.model_dump(exclude_none=True, exclude=left_out(experiment), mode="json"))

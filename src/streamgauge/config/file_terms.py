@@ -44,7 +44,7 @@ def _file_line(option: re.Match[str]) -> str:
         return option[0]
     info = setting_of(name)
     if info is not None and info.is_switch:
-        return " ".join(filter(None, (file_line(name, True), value)))
+        return " ".join(filter(None, (file_line(name, not info.default), value)))
     if value is None:
         return name
     if name in TABLES_OF_USER:

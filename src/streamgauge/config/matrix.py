@@ -20,8 +20,8 @@ from streamgauge.config.experiment import (
     Matrix,
     build,
     flat_name,
+    left_out,
     setting_of,
-    undecided,
 )
 from streamgauge.config.setting_info import NAME_VALUE
 from streamgauge.core.errors import Problem, Rule, attempt, broken, first_broken, near, refuse, require
@@ -109,7 +109,7 @@ def value_of(experiment: Experiment, setting: str) -> Any:
 
 def values_of(experiment: Experiment, *without: str) -> dict[str, Any]:
     """The values that build the experiment, without some of its sections."""
-    return experiment.model_dump(mode="json", exclude_none=True, exclude={*without, *undecided(experiment)})
+    return experiment.model_dump(mode="json", exclude_none=True, exclude=left_out(experiment, *without))
 
 
 def with_settings(base: Mapping[str, Any], settings: Settings) -> Experiment:
@@ -118,6 +118,8 @@ def with_settings(base: Mapping[str, Any], settings: Settings) -> Experiment:
     for name, value in settings.items():
         section, key = _place(name) or ("", name)
         (values.setdefault(section, {}) if section else values)[key] = value
+    if "load.events" in settings and "load.duration" not in settings:
+        values.get("load", {}).pop("duration", None)
     return build(values)
 
 

@@ -67,7 +67,8 @@ class SettingInfo:
 
     @property
     def is_switch(self) -> bool:
-        return self.default is False
+        """Whether the option takes no value: it turns on what is off by default, or the other way round."""
+        return isinstance(self.default, bool)
 
     @property
     def way_out(self) -> str:
@@ -151,6 +152,8 @@ def line_meant(
     meant = by_word.get(word) or by_word.get(near(word, by_word) or "")
     if not meant or not isinstance(got, str | int | float | bool | list):
         return ""
+    if word.startswith(("no_", "no-")) and isinstance(got, bool):
+        got = not got
     is_list = meant in settings and settings[meant].repeatable and not isinstance(got, list)
     return file_line(meant, [got] if is_list else got)
 

@@ -21,6 +21,7 @@ class BatchProgress:
       column; `Capabilities.batch_steps` gives their order and labels. A step that the engine does not report is left
       out. Steps need not add up.
     - `late_rows`: the rows that operators dropped because they came behind the watermark; None if not reported.
+    - `waited_us`: from when the batch was due to its start; None if unknown.
 
     There is no number of rows, because the driver counts what it delivers to each batch.
     """
@@ -31,6 +32,7 @@ class BatchProgress:
     end_us: int | None = None
     steps_us: Mapping[str, int] = field(default_factory=dict)
     late_rows: int | None = None
+    waited_us: int | None = None
 
     def __post_init__(self) -> None:
         if wrong := sorted(

@@ -168,6 +168,28 @@ class Key(FieldSpec):
         return partition_shares(self.distribution, self.domain, partitions, self.exponent)
 
 
+@dataclass(frozen=True)
+class KeyByRate(Key):
+    """A uniform key whose domain follows a load shape: `domain` keys at `rate_per_s`, in proportion at other rates.
+
+    So streams of the same key meet equally often at any rate. Smaller domains are part of larger ones. Within one
+    window around a change the events of both rates meet, as often as the larger domain lets them. If the key decides
+    between several partitions, the domain does not change, because the share of each partition is fixed.
+    """
+
+    rate_per_s: float = 1.0
+
+    def at_rates(self, bits: PhiloxBits, first: int, last: int, rates: Floats) -> Int32s:
+        """The values of events [first, last), where the plan has `rates` (events per second), both (last - first,)."""
+        if bits.split > 1:
+            return self.column(bits, first, last)
+        out, domains = empty(last - first, np.int32), np.rint(self.domain * (rates / self.rate_per_s))
+        spans = np.clip(domains, 1, DOMAIN_MAX).astype(np.uint64)
+        for part, lanes in bits.blocks(first, last):
+            out[part] = (lanes * spans[part]) >> np.uint64(32)
+        return out
+
+
 def column_of_one_partition(field: FieldSpec, bits: PhiloxBits, first: int, last: int) -> Any:
     """`column` of a kind with `of_events`, for a stream with one partition, which numbers its events without gaps."""
     return field.of_events(bits, first, last, lambda: np.arange(first, last, dtype=np.int64))

@@ -21,7 +21,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.errors import Rule, require, require_all
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, arrow_type, event_id_base
 from streamgauge.core.units import PARTITION_BITS, SEQUENCE_BITS, STREAM_BITS
-from streamgauge.loadgen.fields import SHARES_RULE, FieldSpec, RecordTime, StreamSpec, sum_to_one
+from streamgauge.loadgen.fields import SHARES_RULE, FieldSpec, KeyByRate, RecordTime, StreamSpec, sum_to_one
 from streamgauge.loadgen.random import BLOCK_EVENTS, TABLE_DOMAIN_MAX, Partitions, PhiloxBits, empty
 from streamgauge.loadgen.rate_profile import RateProfile
 
@@ -260,7 +260,11 @@ class Plan:
         key = self.key_of(self.streams[stream])
         key_field = -1 if key is None else self._fields[stream][key.name][0]
         bits = PhiloxBits(self.seed, stream, partition, place, key_field, self.partitions)
-        values = field.of_events(bits, first, last, partial(self._numbers, stream, partition, first, last))
+        if isinstance(field, KeyByRate) and self.profile.changes:
+            seconds = (self.event_times(stream, partition, first, last) - self.start_us) / US
+            values = field.at_rates(bits, first, last, self.profile.shape_at(seconds))
+        else:
+            values = field.of_events(bits, first, last, partial(self._numbers, stream, partition, first, last))
         return pa.array(values) if isinstance(values, np.ndarray) else values
 
     def _numbers(self, stream: int, partition: int, first: int, last: int) -> Int64s:

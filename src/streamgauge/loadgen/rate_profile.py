@@ -70,6 +70,27 @@ class RateProfile:
         piece = self.pieces[self._piece_at(t_s)]
         return piece.rate_per_s + piece.slope_per_s2 * max(t_s - piece.start_s, 0.0)
 
+    @cached_property
+    def _rises_first(self) -> bool:
+        """Whether the first piece is the rise of a warm-up, which ends below the rate that follows."""
+        first, *others = self.pieces
+        if not (first.slope_per_s2 and others):
+            return False
+        reached = first.rate_per_s + first.slope_per_s2 * others[0].start_s
+        return not math.isclose(reached, others[0].rate_per_s)
+
+    @property
+    def changes(self) -> bool:
+        """Whether the rate changes after the rise of a warm-up."""
+        shape = self.pieces[self._rises_first :]
+        return any(piece.slope_per_s2 or piece.rate_per_s != shape[0].rate_per_s for piece in shape)
+
+    def shape_at(self, t_s: Floats) -> Floats:
+        """The rates at these times, shape of `t_s`; in the rise of a warm-up, the rate after it."""
+        starts, rates, slopes = self._columns
+        index = np.maximum(np.searchsorted(starts, t_s, side="right") - 1, int(self._rises_first))
+        return rates[index] + slopes[index] * np.maximum(t_s - starts[index], 0.0)
+
     def events_by(self, t_s: float) -> float:
         """Events from the start to `t_s`: the integral of the rate, 0 before the start."""
         if t_s <= 0:

@@ -27,10 +27,12 @@ def rates_of(record: TrialRecord, ceiling_per_s: float | None, schedule_delay_us
     seconds = (high - low) / US
     planned, kept = trial_log.events_in_time(low, high, schedule_delay_us_max)
     by_second = np.diff(trial_log.running.delivered_by(np.arange(low, high + 1, US)))
+    achieved_per_s = trial_log.running.committed_between(low, high) / seconds
     return Rates(
         offered_per_s=float(kept.sum()) / seconds,
         planned_per_s=float(planned.sum()) / seconds,
-        achieved_per_s=trial_log.running.committed_between(low, high) / seconds,
+        achieved_per_s=achieved_per_s,
+        maximum_per_s=achieved_per_s if record.hopeless else None,
         ingested_per_s=trial_log.running.delivered_between(low, high) / seconds,
         ingested_std_per_s=float(np.std(by_second, ddof=1)) if len(by_second) > 1 else None,
         generator_ceiling_per_s=ceiling_per_s,

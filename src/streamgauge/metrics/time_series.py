@@ -158,6 +158,7 @@ def batches_table(
             "end_us": one.end_us,
             "rows": events.get(key, 0) if counted else None,
             "trigger_ms": None if one.end_us is None else (one.end_us - one.start_us) / 1000,
+            "scheduling_delay_us": one.waited_us,
             # Steps that the engine does not report become null.
             **{f"{step}_ms": took_us / 1000 for step, took_us in one.steps_us.items()},
         }

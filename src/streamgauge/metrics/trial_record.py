@@ -22,6 +22,7 @@ class TrialRecord:
     - Nothing else: metrics, verification, evidence and observers read it.
 
     `prolonged_for`, `extended_for`: why the warm-up was prolonged and the span extended, once for each time.
+    `hopeless`: why the trial could no longer sustain its rate, although it went on; empty if it could, or ended.
     `engine_disk_full`, `disk_full`: whether a full disk is why the engine or the driver failed.
     `limit_reached`: whether `driver_failed` names a limit of this environment that ended a process.
     `engine_rejected`: whether the driver ended a program: it gave no readable result, or nothing showed its progress.
@@ -41,6 +42,7 @@ class TrialRecord:
     disk_full: bool = False
     limit_reached: bool = False
     early_stop: str = ""
+    hopeless: str = ""
     interrupted: bool = False
     drained: bool = False
     deadline_us: int = 0

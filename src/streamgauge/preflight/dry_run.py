@@ -10,7 +10,7 @@ from streamgauge.engines.registry import entry
 from streamgauge.loadgen.replay.columns import replayed_columns, rows_of
 from streamgauge.preflight.generator_ceiling import ceiling_above_rate
 from streamgauge.preflight.resolved_experiment import LEVEL_MAX_US, ResolvedExperiment, may_extend, spare_s
-from streamgauge.preflight.sample_size import lacking_percentiles, percentile_note, spacings
+from streamgauge.preflight.sample_size import lacking_percentiles, percentile_note, spacings, span_option
 from streamgauge.preflight.settings_checks import check
 from streamgauge.results.dry_run import PlannedData, PlannedProcesses, TrialPlan, Unavailable
 from streamgauge.system.cpu_pinning import cpus
@@ -45,7 +45,7 @@ def trial_plan(resolved: ResolvedExperiment, ceiling_per_s: float, rate_per_s: f
         transport=experiment.transport, rate_per_s=rate_per_s, generator_ceiling_per_s=ceiling_per_s,
         starts=tuple(_planned_processes(resolved)), data=tuple(_data(resolved)),
         warmup_s=resolved.warmup_s(True, experiment.load.duration), duration_s=experiment.load.duration,
-        tail_s=resolved.tail_us / US,
+        events=experiment.load.events, tail_s=resolved.tail_us / US,
         unavailable=tuple(_unavailable(resolved)), fetches=_fetches(resolved),
         missing=tuple(_missing_on_machine(resolved)), not_checked=tuple(_not_checked(resolved)), **size,
     )  # fmt: skip
@@ -98,7 +98,9 @@ def _unavailable(resolved: ResolvedExperiment) -> Iterator[Unavailable]:
     duration_s = experiment.load.duration
     for name, one in lacking_percentiles(spacings(resolved.flow, resolved.interval), duration_s).items():
         reason = f"{one.needs}, and {duration_s:g} s hold {one.held}"
-        yield Unavailable(name=name.replace("_", "."), reason=reason, way_out=f"--duration {one.needed_s:.10g}s")
+        yield Unavailable(
+            name=name.replace("_", "."), reason=reason, way_out=span_option(experiment.load, one.needed_s)
+        )
 
 
 def _fetches(resolved: ResolvedExperiment) -> tuple[str, ...]:

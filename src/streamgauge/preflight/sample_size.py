@@ -78,6 +78,17 @@ def lacking_percentiles(spaced: Sequence[Spacing], span_s: float) -> dict[str, L
     return {name: Lack(f"needs {number} {words}", number * fewest.seconds, count) for name, number in needed.items()}
 
 
+def span_setting(load: Load) -> str:
+    """The setting that gives the length of the measured span."""
+    return "load.duration" if load.events is None else "load.events"
+
+
+def span_option(load: Load, seconds: float) -> str:
+    """The option for a measured span of at least so many seconds."""
+    whole = math.ceil(seconds)
+    return f"--duration {whole}s" if load.events is None else f"--events {math.ceil(whole * load.rate)}"
+
+
 def in_range(name: str, seconds: float) -> bool:
     """Whether a time of the load is within `SPANS_S`."""
     least, greatest, _ = SPANS_S[name]
@@ -92,8 +103,9 @@ def load_problems(experiment: Experiment) -> list[Problem]:
     return broken(
         *(
             Rule(
-                in_range(name, seconds), f"load.{name}", f"must be {SPANS_S[name][2]}", f"{seconds:g}s",
-                SETTINGS[f"load.{name}"].way_out,
+                in_range(name, seconds), span_setting(load) if name == "duration" else f"load.{name}",
+                f"must be {SPANS_S[name][2]}", f"{seconds:g}s",
+                span_option(load, 60) if name == "duration" else SETTINGS[f"load.{name}"].way_out,
             )
             for name, seconds in times.items()
         ),
@@ -102,6 +114,11 @@ def load_problems(experiment: Experiment) -> list[Problem]:
                 rate <= RATE_MAX_PER_S, name, "must be at most 1G events/s", rate, f"{SETTINGS[name].flag} 1M"
             )
             for name, rate in rates.items()
+        ),
+        Rule(
+            load.events is None or load.profile == "constant", "load.events",
+            "must not be given where the rate changes, because then a number of events sets no span", load.events,
+            "--duration 60s, or --load-shape constant",
         ),
     )  # fmt: skip
 
@@ -117,9 +134,9 @@ def span_problems(draft: Draft) -> Iterator[Problem]:
             f"{one.needed}"
             for one in short
         )
-        needed = math.ceil(max(one.needed * one.seconds for one in short))
+        needed = max(one.needed * one.seconds for one in short)
         rule = f"is too short for a verdict: {_span_in_words(load, longest)} holds {counts}"
-        yield Problem("load.duration", rule, f"{load.duration:g}s", f"--duration {needed}s")
+        yield Problem(span_setting(load), rule, f"{load.duration:g}s", span_option(load, needed))
 
 
 def percentile_problems(draft: Draft) -> Iterator[Problem]:
@@ -132,7 +149,7 @@ def percentile_problems(draft: Draft) -> Iterator[Problem]:
             span, name = _span_in_words(draft.experiment.load, longest), limit.statistic.replace("_", ".")
             rule = f"can only be undecided: {name} {one.needs}, and {span} holds {one.held}"
             decidable = f"{limit.kind}_max<={limit.text.partition('<=')[2].strip()}"
-            way_out = f'--limit "{decidable}", or p50, or --duration {math.ceil(one.needed_s)}s'
+            way_out = f'--limit "{decidable}", or p50, or {span_option(draft.experiment.load, one.needed_s)}'
             yield Problem("limits", rule, limit.text, way_out)
 
 

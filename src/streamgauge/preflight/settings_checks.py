@@ -33,6 +33,7 @@ from streamgauge.core.errors import (
     attempt,
     broken,
     collected,
+    first_broken,
     near,
     refuse,
     require,
@@ -213,6 +214,7 @@ def _workload(experiment: Experiment, problems: list[Problem]) -> tuple[Workload
         workload, values = with_user_data(workload, experiment.parameters)
         parameters = workload.read(values)
         problems += _fixed_rate_problems(experiment, workload.fixed_rate(parameters))
+        problems += _rate_max_problems(experiment, workload.rate_max(parameters))
         built = workload.build(parameters, experiment.load.rate)
         flow = built.flow
         problems += idle_parameters(workload, parameters, experiment.load.rate, built)
@@ -265,6 +267,25 @@ def _fixed_rate_problems(experiment: Experiment, fixed: float | None) -> list[Pr
             is_search or math.isclose(rate, fixed, rel_tol=_ROUNDING), "load.rate",
             f"must be the frequency times the number of keys: {fixed:.10g} events/s", f"{rate:.10g}",
             f"--rate {fixed:.10g}, or leave --set frequency out",
+        ),
+    )  # fmt: skip
+
+
+def _rate_max_problems(experiment: Experiment, most: float | None) -> list[Problem]:
+    """A rate above the one at which the workload's parameters give too many results, and commands without one rate."""
+    rate, command = experiment.load.rate, experiment.command
+    if most is None:
+        return []
+    return first_broken(
+        Rule(
+            command not in SEARCHING, "parameters",
+            f"have a selectivity that grows with the rate, and {command} tries several rates", experiment.parameters,
+            f"streamgauge run {experiment.workload} --rate {int(most)}, or less",
+        ),
+        Rule(
+            rate <= most, "load.rate",
+            "must be lower with these parameters, whose results grow with the square of the rate", f"{rate:.10g}",
+            f"--rate {int(most)}, or less",
         ),
     )  # fmt: skip
 
@@ -388,6 +409,6 @@ CHECKS: tuple[Callable[[Draft], Iterable[Problem]], ...] = (
 )
 """The checks of a draft, each independent of the others. All run, so that one error reports every problem."""
 PRESUMED: Mapping[Callable[[Draft], Iterable[Problem]], tuple[str, ...]] = {
-    percentile_problems: ("load.duration", "load.profile"),
+    percentile_problems: ("load.duration", "load.events", "load.profile"),
 }
 """Check to the settings without which it might refuse another one."""

@@ -225,6 +225,7 @@ class WarningCode(_Code):
     SHARED_CORES = "shared_cores", "driver and system share the same cores"
     MORE_GENERATORS_THAN_CORES = "more_generators_than_cores", "generators wait for each other"
     ENDED_EARLY = "ended_early", "the trial ended early"
+    WENT_ON = "went_on", "a hopeless trial went on, as requested"
     WARMUP_EXTENDED = "warmup_extended", "the warm-up was longer than planned"
     SPAN_EXTENDED = "span_extended", "the measured span was extended"
     BACKGROUND_LOAD = "background_load", "background processes used the CPU"

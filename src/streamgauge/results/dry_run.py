@@ -61,6 +61,8 @@ class TrialPlan(ResultPart):
     """Warm-up of a trial on a fresh engine."""
     duration_s: float
     """Measured span of a trial."""
+    events: int | None = None
+    """Events of the measured span, if they determine its length; else null."""
     tail_s: float
     """Tail of a trial."""
     trials: int

@@ -28,6 +28,9 @@ class Rates(ResultPart):
     """Standard deviation of the events ingested in whole seconds; null below two."""
     planned_per_s: float
     """Events of the plan."""
+    maximum_per_s: float | None = None
+    """Maximum throughput: `achieved_per_s` of a trial that went on under overload (`--no-early-stop`). It is not
+    sustained. Null in other trials."""
     generator_ceiling_per_s: float | None = None
     """What the generators can make here, measured before the run without transport; null if not measured."""
     shares: dict[str, float] = Field(default_factory=dict)

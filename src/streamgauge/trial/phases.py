@@ -60,6 +60,8 @@ class TrialPolicy:
         hold_us: how long generators continue past the plan's end while an extension is decided.
         closes_late: sinks whose results may come one batch after the last input.
         results_apart: whether results may come after their input was committed.
+        stops_early: whether a reason to stop early ends the trial. If not, only a full queue does, because generators
+            that reached its limit offer nothing more.
     """
 
     pace_us: int | None = None
@@ -68,6 +70,7 @@ class TrialPolicy:
     hold_us: int = 0
     closes_late: tuple[str, ...] = ()
     results_apart: bool = False
+    stops_early: bool = True
 
     def warmup_extension(self, record: TrialRecord) -> Extension | None:
         """At the end of the warm-up: its extension, or None."""
@@ -192,9 +195,13 @@ class PhaseRunner:
             self._end_if(self._policy.early_stop_reason(self.record, self._testbed.clock.now_us()))
 
     def _end_if(self, reason: str | None) -> None:
-        if reason is not None:
-            self.record.early_stop = reason
-            raise EndTrial
+        if reason is None:
+            return
+        if not (self._policy.stops_early or self.record.trial_log.overflowed):
+            self.record.hopeless = reason
+            return
+        self.record.early_stop = reason
+        raise EndTrial
 
     def _poll(self) -> None:
         trial_log, asked_us = self.record.trial_log, self._testbed.clock.now_us()

@@ -239,6 +239,7 @@ class JudgedTrial(TrialPolicy):
         self.recheck_missing, self.drain_s = recheck_missing, drain_s
         self.interval_s, self.closes_late = resolved.interval_s, resolved.closing_sinks
         self.results_apart = not resolved.engine.has_batch_ids
+        self.stops_early = resolved.experiment.load.early_stop
         self.hold_us = HOLD_US if may_extend else 0
 
     behind_max_us = BEHIND_MAX_US
@@ -269,6 +270,8 @@ class JudgedTrial(TrialPolicy):
         return Extension(LEVEL_STEP_US, sentence(Remark(reason))) if reason else None
 
     def early_stop_reason(self, record: TrialRecord, now_us: int) -> str | None:
+        if record.hopeless and not record.trial_log.overflowed:
+            return None  # known, and the bootstrap would cost CPU at each poll
         reason = reason_to_stop_early(self.resolved, record, self.rate_per_s, now_us)
         return sentence(reason) if reason is not None else None
 

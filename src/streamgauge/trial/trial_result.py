@@ -125,6 +125,8 @@ def warnings_of(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: f
             yield Remark(warning, {"text": record.trial_log.remarks[code][1]})
     if record.early_stop:
         yield Remark(WarningCode.ENDED_EARLY, {"reason": record.early_stop})
+    if record.hopeless:
+        yield Remark(WarningCode.WENT_ON, {"reason": record.hopeless})
     if record.prolonged_us:
         reasons = ", then ".join(dict.fromkeys(record.prolonged_for))
         yield Remark(WarningCode.WARMUP_EXTENDED, {"extended_s": record.prolonged_us // US, "reasons": reasons})

@@ -41,7 +41,7 @@ NO_RULES: Mapping[str, str] = MappingProxyType({})
 
 
 def any_rate(parameters: Any) -> float | None:
-    """None: the parameters of most workloads fix no rate."""
+    """None: the parameters of most workloads neither fix nor limit the rate."""
     return None
 
 
@@ -161,6 +161,8 @@ class Workload:
     - `features`: what it requires of an engine. `features_with`: {feature: (parameter, value)} for features that depend
       on a parameter.
     - `fixed_rate`: the total rate (events per second) that its parameters fix, or None.
+    - `rate_max`: the greatest total rate (events per second) at which its parameters can be measured, or None. Then
+      its selectivity changes with the rate, so commands that try several rates refuse them.
     - `notes`: what was assumed of it, for the result.
     - `answers`: the other workload whose query it answers, or "".
     - `patience_s`: how long it may read nothing at its start. `unseen_s`: for how long nothing may show that it has
@@ -202,6 +204,7 @@ class Workload:
     features: tuple[Feature, ...] = ()
     features_with: Mapping[Feature, tuple[str, Any]] = field(default_factory=dict)
     fixed_rate: Callable[[Any], float | None] = any_rate
+    rate_max: Callable[[Any], float | None] = any_rate
     notes: tuple[str, ...] = ()
     answers: str = ""
     patience_s: float = 0.0

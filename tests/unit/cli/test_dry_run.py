@@ -73,6 +73,14 @@ def test_a_way_out_gives_the_percentile(invoke: Invoke) -> None:
     assert gaps(plan_of(invoke, "run", "windowed_aggregation", *words)) == ["p99.9"]
 
 
+def test_a_span_by_events_is_planned_in_seconds(stand: Path, invoke: Invoke) -> None:
+    """4 M events at 50 k/s are 80 s; a percentile is had by more events."""
+    words = ("run", "windowed_aggregation", "--rate", "50k", "--events", "4M")
+    plan = plan_of(invoke, *words)
+    assert (plan.duration_s, plan.events, plan.unavailable[-1].way_out[:9]) == (80, 4_000_000, "--events ")
+    assert "4,000,000 events in the measured span" in invoke(*words, "--dry-run").stdout
+
+
 @pytest.mark.parametrize(
     ("words", "missing"),
     [

@@ -111,6 +111,18 @@ def test_a_file_says_what_the_command_says(tmp_path: Path) -> None:
     assert experiment_file.read(path) == built
 
 
+def test_a_number_of_events_sets_the_span(tmp_path: Path) -> None:
+    """By the rate, also where a file or a dump is read again; with a duration it is refused."""
+    values = {"workload": "identity", "load": {"rate": "50k", "events": "4M"}}
+    built = experiment.build(values)
+    path = tmp_path / "experiment.toml"
+    path.write_text(experiment_file.to_toml(built))
+    assert (built.load.duration, "duration" in path.read_text()) == (80.0, False)
+    assert built == experiment_file.read(path) == experiment.build(built.model_dump(mode="json"))
+    both = {**values, "load": {"rate": "50k", "events": "4M", "duration": "60s"}}
+    assert problem_of(experiment.build, both).setting == "load.events"
+
+
 def test_a_table_of_the_engine_or_transport_holds_its_settings(tmp_path: Path) -> None:
     """A file may write `engine.parallelism`; what is not a setting of the table is refused by its dotted name."""
     path = tmp_path / "experiment.toml"
@@ -140,6 +152,7 @@ def test_a_table_of_the_engine_or_transport_holds_its_settings(tmp_path: Path) -
         ({"brokers": "a:9092"}, "brokers", 'brokers = "a:9092" below [transport_options]'),
         ({"transport": {"brokers": "a:9092"}}, "transport.brokers", 'brokers = "a:9092" below [transport_options]'),
         ({"serach": {"quick": True}}, "serach", "[search]"),
+        ({"no-early-stop": True}, "no-early-stop", "early_stop = false below [load]"),
         ({"kind": "other"}, "kind", 'kind = "experiment"'),
         ({"zzz": 1}, "zzz", "remove it, or correct its spelling"),
         ({"zzz": {"rate": 1}}, "zzz", "remove it, or correct its spelling"),

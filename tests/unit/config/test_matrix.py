@@ -213,3 +213,12 @@ def test_a_problem_of_all_cells_is_reported_once() -> None:
     assert merge_problems({n: [everywhere, some] if n > 1 else [everywhere] for n in range(1, 9)}) == [
         everywhere, Problem("c", "rule (cells 2, 3, 4, 5, 6 and 2 more of the matrix)", 2, "d")
     ]  # fmt: skip
+
+
+def test_a_number_of_events_sets_the_span_of_each_cell() -> None:
+    """By the cell's own rate, where either varies."""
+    values: dict[str, Any] = {"workload": "filter", "load": {"rate": "20k", "events": "2M"}}
+    cells = expand(build({**values, "matrix": {"load.rate": ["50k", "100k"]}}))
+    assert [cell.experiment.load.duration for cell in cells] == [40.0, 20.0]
+    cells = expand(build({"workload": "filter", "matrix": {"load.events": ["1M", "2M"]}}))
+    assert [cell.experiment.load.duration for cell in cells] == [10.0, 20.0]

@@ -72,6 +72,22 @@ def test_the_line_requests_the_same_experiment(values: dict[str, Any]) -> None:
     assert parsed(str(reproduce.command(experiment.model_dump(mode="json")))) == experiment
 
 
+def test_a_span_by_events_is_stated_once() -> None:
+    """The duration follows from it."""
+    experiment = dump(load={"rate": "50k", "events": "4M"})
+    line = str(reproduce.command(experiment))
+    assert line == "streamgauge run word_count --rate 50000 --events 4000000"
+    assert parsed(line) == build(experiment)
+
+
+def test_an_option_that_turns_something_off_is_stated() -> None:
+    """Its setting is false."""
+    experiment = dump(load={"early_stop": False})
+    line = str(reproduce.command(experiment))
+    assert line == "streamgauge run word_count --no-early-stop"
+    assert parsed(line) == build(experiment)
+
+
 def test_every_change_is_listed_with_its_default() -> None:
     """Nested and free settings are named by their dotted names."""
     settings = reproduce.settings(dump(load={"rate": "1.5M"}, options={"lowering.join": "packed"}))

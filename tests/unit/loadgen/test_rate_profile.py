@@ -103,3 +103,16 @@ def test_a_delayed_profile_begins_with_its_first_rate_and_then_is_the_same(text:
     assert delayed.events_by(4.0) == pytest.approx(400.0)
     for t_s in (0.5, 2.5, 3.5, 9.0):
         assert delayed.events_by(4.0 + t_s) - delayed.events_by(4.0) == pytest.approx(profile.events_by(t_s))
+
+
+@pytest.mark.parametrize(("shape", "changes", "rates"), [
+    ("constant", False, [100.0, 100.0, 100.0]), ("step:50@10s", True, [100.0, 100.0, 50.0]),
+    ("ramp:200", True, [100.0, 150.0, 200.0]),
+])  # fmt: skip
+def test_the_rise_of_a_warm_up_is_no_part_of_the_shape(shape: str, changes: bool, rates: list[float]) -> None:
+    """Rates in the rise, in the middle of the shape and behind its end; and without a warm-up."""
+    profile = parse_profile(shape, 100.0, 20.0)
+    for lead_s, whole in ((5.0, profile.delayed(5.0, 4.0)), (0.0, profile)):
+        assert whole.changes is changes
+        middle_s = 10.0 if shape != "step:50@10s" else 9.0
+        assert whole.shape_at(np.array([0.5 * (lead_s > 0), lead_s + middle_s, lead_s + 30.0])).tolist() == rates

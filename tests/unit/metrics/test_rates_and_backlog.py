@@ -52,6 +52,18 @@ def test_each_rate_has_its_own_records(make: Any) -> None:
     assert (rates.ingested_per_s, rates.achieved_per_s) == pytest.approx((400, 240), abs=1)
 
 
+@pytest.mark.parametrize(("hopeless", "maximum_per_s"), [("", None), ("the backlog grows", 240)])
+def test_only_a_trial_that_went_on_under_overload_has_a_maximum(
+    make: Any, hopeless: str, maximum_per_s: float | None
+) -> None:
+    """What was committed, not what was read."""
+    record = make.story().record()
+    record.hopeless = hopeless
+    record.trial_log.commits = [one for one in record.trial_log.commits if one.committed_us < START + 7.5 * US]
+    rates = rates_of(record, None, SCHEDULE_DELAY_US_MAX)
+    assert rates.maximum_per_s == (None if maximum_per_s is None else pytest.approx(maximum_per_s, abs=1))
+
+
 @pytest.mark.parametrize(("story", "changes", "per_s"), [
     ({"schedule_delay_us": SCHEDULE_DELAY_US_MAX + US}, {}, (1000, 0, 1000)),  # well after its second's end
     ({}, {"deadline_us": START + 10 * US}, (1000, 1000, 1000)),  # the time there was, not the time there should be

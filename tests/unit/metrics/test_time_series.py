@@ -133,7 +133,8 @@ def progress(batch: int, second: int, **took_us: int) -> BatchProgress:
 
 def test_batches_are_read_from_the_engines_progress(make: Any) -> None:
     """One row a batch, in order, with a column for each declared step; steps that it does not give are null."""
-    table = batches_table([progress(1, 2), progress(0, 1, wal_commit=30_000)], START, make.story().trial_log(), STEPS)
+    reports = [replace(progress(1, 2), waited_us=7000), progress(0, 1, wal_commit=30_000)]
+    table = batches_table(reports, START, make.story().trial_log(), STEPS)
     assert table.schema.names == [*BATCHES.names[:4], "wal_commit_ms", "add_batch_ms", *BATCHES.names[4:]]
     assert batch_steps(table) == {"wal_commit_ms": "writing the plan", "add_batch_ms": "doing the work"}
     rows = table.to_pylist()
@@ -142,6 +143,7 @@ def test_batches_are_read_from_the_engines_progress(make: Any) -> None:
     assert rows[0]["end_us"] == rows[0]["start_us"] + 800_000
     assert (rows[0]["add_batch_ms"], rows[0]["wal_commit_ms"], rows[1]["wal_commit_ms"]) == (600, 30, None)
     assert [row["trigger_ms"] for row in rows] == [800, 800]
+    assert [row["scheduling_delay_us"] for row in rows] == [None, 7000]
 
 
 def test_series_of_the_engine_are_those_of_the_trial() -> None:

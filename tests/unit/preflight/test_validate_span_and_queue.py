@@ -75,6 +75,17 @@ def test_a_span_that_can_only_be_undecided_is_refused_with_one_that_can_be_decid
     checked(GOOD | {"options": options, "parameters": parameters, "load": {"duration": "500s"}})
 
 
+def test_a_span_by_events_is_refused_in_events() -> None:
+    """Too short, or where the rate changes. What is named instead passes, and a search takes none."""
+    (problem,) = refused(GOOD | {"load": {"rate": "1k", "events": "1k"}})
+    assert (problem.setting, problem.way_out) == ("load.events", "--events 29000")
+    checked(GOOD | {"load": {"rate": "1k", "events": "29k"}})
+    (problem,) = refused(GOOD | {"load": {"rate": "1k", "events": "100k", "profile": "ramp:2k"}})
+    assert (problem.setting, "rate changes" in problem.rule) == ("load.events", True)
+    (problem,) = refused(GOOD | {"command": "sustain", "load": {"events": "100M"}})
+    assert problem.rule == "is not a setting of sustain, only of run and generate"
+
+
 def test_a_level_that_no_span_carries_is_refused_with_one_that_can_be_decided() -> None:
     """60 s, extended to 180 s, hold 45 windows of 4 s; p99 needs 100. What is named instead passes."""
     (problem,) = refused(GOOD | {"limits": ["p99<=5s"]})

@@ -59,6 +59,7 @@ RUNS: dict[str, Any] = {
         "verdict": in_words(judge(evidence(backlog=ramp(0.05), verification=WRONG, user_job=False))),
         "verification": WRONG, "warnings": ("background processes used 12% of the CPU",),
         "notes": ("the input was made up",), "environment": {"generators": 2, "partitions": 4},
+        "rate": RESULT.rate and RESULT.rate.model_copy(update={"maximum_per_s": 190_000.0}),
     },
     "invalid": {"verdict": in_words(judge(evidence(core_wait_us=50_000.0, background_share=0.8)))},
     "interrupted": {"verdict": STOPPED, "verification": None},

@@ -144,6 +144,19 @@ def test_a_hopeless_trial_ends_early(testbed: FakeTestBed) -> None:
     assert len(testbed.requests_named("halt")) == 1
 
 
+@pytest.mark.parametrize("full", [False, True])
+def test_a_hopeless_trial_goes_on_if_it_may(testbed: FakeTestBed, full: bool) -> None:
+    """To its end, with the reason. A full queue still ends it, since its generators offer nothing more."""
+
+    def fill(record: Any) -> None:
+        record.trial_log.overflowed = full and testbed.clock.now > START + 10 * US
+
+    reason = {"early_stop_reason": lambda _, now_us: "it grows" if now_us > START + 8 * US else None}
+    record = conductor(testbed, fill, stops_early=False, **reason).conduct()
+    assert (record.hopeless, record.early_stop, record.drained) == ("it grows", "it grows" * full, not full)
+    assert (record.deadline_us < START + 12 * US) is full
+
+
 def test_the_tail_of_a_trial_that_failed_is_not_waited_for(testbed: FakeTestBed) -> None:
     """Decided once, at the span's end; a policy with nothing against the trial lets it go on."""
     calls_us: list[int] = []

@@ -16,10 +16,12 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.settings_checks import check
 from streamgauge.results.codes import Cause, Detail
 from streamgauge.results.text.sentences import check_sentence, unsettled
-from streamgauge.results.verdict import Finding, Judgement
+from streamgauge.results.verdict import Finding, Judgement, Remark
 from streamgauge.transports.spi import Delivery
 from streamgauge.trial import policies
 from tests.unit.helpers_trials import RATE, SECONDS, START, cut_short, done_of
+
+REACHED = "the queue's bound was reached"
 
 
 @pytest.mark.parametrize(("longest", "worth"), [(2.0, True), (1.5, False)])
@@ -218,6 +220,21 @@ def test_steady_trials_are_not_hopeless(
     for second in range(12 if bound_s else 0, 36, 5):
         record = cut_short(done_of(make), second * US)
         assert policies.reason_to_stop_early(resolved, record, RATE, START + second * US) is None
+
+
+def test_a_trial_that_is_known_to_be_hopeless_is_not_asked_again(
+    monkeypatch: pytest.MonkeyPatch, resolved: ResolvedExperiment, make: Any
+) -> None:
+    """Only whether its queue is full."""
+    monkeypatch.setattr(policies, "cannot_recover", lambda *_: Remark(Detail.QUEUE_REACHED))
+    load = resolved.experiment.load.model_copy(update={"early_stop": False})
+    going_on = replace(resolved, experiment=resolved.experiment.model_copy(update={"load": load}))
+    trial, record = policies.JudgedTrial(going_on, RATE, fresh=True, duration_s=30.0), done_of(make)
+    assert (trial.stops_early, trial.early_stop_reason(record, START + 20 * US)) == (False, REACHED)
+    record.hopeless = REACHED
+    assert trial.early_stop_reason(record, START + 20 * US) is None
+    record.trial_log.overflowed = True
+    assert trial.early_stop_reason(record, START + 20 * US) == REACHED
 
 
 @pytest.mark.parametrize(("schedule_delay_us", "lost"), [(0, False), (90_000, False), (250_000, True)])

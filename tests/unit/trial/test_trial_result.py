@@ -50,6 +50,14 @@ def built(make: Any, tmp_path: Path) -> Callable[..., Any]:
     return build_one
 
 
+def test_a_hopeless_trial_that_went_on_says_why_it_would_have_ended(make: Any) -> None:
+    record = make.story().record()
+    assert facts_of(WarningCode.WENT_ON, record) is None
+    record.hopeless = "the backlog grows"
+    assert facts_of(WarningCode.WENT_ON, record) == {"reason": "the backlog grows"}
+    assert facts_of(WarningCode.ENDED_EARLY, record) is None
+
+
 def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """From a tenth of it on, whatever the verdict is."""
     monkeypatch.setattr(interference, "machine_percent", lambda: 200.0)

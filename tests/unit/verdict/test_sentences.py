@@ -103,6 +103,7 @@ WARNED: dict[WarningCode, dict[str, Any]] = {
     WarningCode.QUEUE_CUT_BY_MEMORY: {"bound_s": 8.0, "least_s": 10},
     WarningCode.MORE_GENERATORS_THAN_CORES: {"generators": "3 generators, more than the 2 processors"},
     WarningCode.ENDED_EARLY: {"reason": "the queue's bound was reached"},
+    WarningCode.WENT_ON: {"reason": "the backlog grows by 40.0% of the rate"},
     WarningCode.WARMUP_EXTENDED: {"extended_s": 5, "reasons": "the engine was still getting faster"},
     WarningCode.BACKGROUND_LOAD: {"load": BackgroundLoad(0.15, 0.1)},
     WarningCode.MACHINE_SLOWED: {"slowed": 0.16},

@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.core.errors import is_full
 from streamgauge.engines.spark.io.spi import QueryStart, numbered_readers
@@ -19,9 +20,10 @@ from streamgauge.engines.spark.lowering.dataframe import Lowering
 from streamgauge.engines.spark.lowering.queries import Query
 from streamgauge.engines.spark.row_counts import RowCounting
 from streamgauge.engines.spark.session.environment import require_loadable_state
-from streamgauge.engines.spark.session.reports import batch_progress
+from streamgauge.engines.spark.session.reports import batch_progress, with_scheduling_delays
 from streamgauge.engines.spark.session.session import STATE_STORE, error_message
 from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob
+from streamgauge.engines.spark.watermark_and_interval import seconds
 
 BATCH_UNDER_WAY = ("Processing new data", "No new data but cleaning up state")
 """A query's status messages during a batch. It is also active while it looks for data."""
@@ -56,8 +58,12 @@ class StreamingQueries:
 
     def batch_progress(self) -> list[BatchProgress]:
         """Spark's own reports on recent batches."""
-        reports = (one for handle in self._handles.values() for one in handle.recentProgress)
-        return [batch_progress(json.loads(one.json)) for one in reports]
+        found: list[BatchProgress] = []
+        for query, handle in self._handles.items():
+            batches = [batch_progress(json.loads(one.json)) for one in handle.recentProgress]
+            interval_us = round(US * seconds(self._settings.trigger_arguments(query).get("processingTime", "")))
+            found += with_scheduling_delays(batches, interval_us) if interval_us else batches
+        return found
 
     def reading(self, query: Query) -> Callable[..., DataFrame]:
         """A function that reads a source for a query."""

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamgauge.artifacts.series_files import LATENCIES
-from streamgauge.core.arrays import Floats
+from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_rate
 from streamgauge.report.charts.svg import (
@@ -27,6 +27,7 @@ from streamgauge.report.charts.svg import (
     axis_title,
     draw_line,
     figure,
+    floats,
     numbers,
     ticks,
     unit_of_size,
@@ -84,8 +85,8 @@ class Timeline:
         return points if gaps else [point for point in points if point["v"] is not None]
 
 
-def from_series(series: pa.Table) -> Timeline | None:
-    """The timeline of a per-second series (series_files.py); None if it has no rows."""
+def from_series(series: pa.Table, batches: pa.Table | None = None) -> Timeline | None:
+    """The timeline of a per-second series, and of its `batches` (series_files.py); None if it has no rows."""
     if series.num_rows == 0:
         return None
     time_us = series.column("time_us").to_numpy()
@@ -97,12 +98,23 @@ def from_series(series: pa.Table) -> Timeline | None:
     lags = series.column("lag_by_partition").to_pylist()
     raw["lag_most"] = [max(lag) if lag and len(lag) > 1 else np.nan for lag in lags]
     raw["off_plan"] = (raw["planned"] - raw["offered"]).cumsum().abs()
+    raw["scheduling_delay_us"] = _delays(batches, time_us)
     second = (time_us - start_us) / US
     bin_s = max(1, int(np.ceil((second[-1] + 1) / POINTS_MAX)))
     points = raw.groupby(second // bin_s * bin_s).agg({name: "mean" if name in _MEANS else "max" for name in raw})
     columns = {name: values.to_numpy() for name, values in points.items()}
     bands = _phases(second, series.column("phase").to_pylist())
     return Timeline(points.index.to_numpy(), bin_s, columns, bands, start_us, float(second[-1]) + 1)
+
+
+def _delays(batches: pa.Table | None, time_us: Int64s) -> Floats:
+    """The greatest scheduling delay of the batches that started in each second, microseconds; NaN without one."""
+    most = np.full(len(time_us), np.nan)
+    if batches is not None:
+        second = (batches["start_us"].to_numpy() - time_us[0]) // US
+        inside = (second >= 0) & (second < len(most))
+        np.fmax.at(most, second[inside], floats(batches, "scheduling_delay_us")[inside])
+    return most
 
 
 def _phases(second: Floats, phases: list[str]) -> tuple[Band, ...]:
@@ -200,7 +212,8 @@ def _time_panels(timeline: Timeline) -> list[_Panel]:
     """Rates and backlog, then what else is known."""
     others = ((_lag_panel, ("lag_events",)), (_latency_panel, LATENCIES), (_frontier_panel, ("frontier_lag_us",)))
     known = (panel(timeline) for panel, columns in others if timeline.known(*columns))
-    return [_rate_panel(timeline), _backlog_panel(timeline), *known]
+    delay = [_delay_panel(timeline)] if timeline.known("scheduling_delay_us") else []
+    return [_rate_panel(timeline), *delay, _backlog_panel(timeline), *known]
 
 
 def _resource_panels(timeline: Timeline) -> list[_Panel]:
@@ -273,6 +286,14 @@ def _frontier_panel(timeline: Timeline) -> _Panel:
     factor, unit = unit_of_time(top)
     line = draw_line(timeline.rows("frontier_lag_us", factor), "frontier")
     return _Panel(f"output frontier behind the plan ({unit})", (line,), top / factor, 70)
+
+
+def _delay_panel(timeline: Timeline) -> _Panel:
+    """What batches waited for, right below the rates that they read."""
+    top = timeline.top("scheduling_delay_us")
+    factor, unit = unit_of_time(top)
+    line = draw_line(timeline.rows("scheduling_delay_us", factor, gaps=False), "frontier", dots=True)
+    return _Panel(f"scheduling delay of batches ({unit})", (line,), top / factor, 70)
 
 
 def _by_role(timeline: Timeline, title: str, what: str, factor: float) -> _Panel:

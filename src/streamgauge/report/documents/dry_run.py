@@ -47,7 +47,8 @@ def _facts(plan: TrialPlan) -> Iterator[Fact]:
     ceiling = f"generators make at most {format_rate(plan.generator_ceiling_per_s)} here"
     yield Fact("rate", (rate if study is None else _rates(study), ceiling))
     spans = (("warm-up", plan.warmup_s), ("measured", plan.duration_s), ("tail", plan.tail_s))
-    yield Fact("trial", tuple(f"{name} {format_duration(seconds)}" for name, seconds in spans))
+    counted = () if plan.events is None else (f"{format_count(plan.events)} events in the measured span",)
+    yield Fact("trial", (*(f"{name} {format_duration(seconds)}" for name, seconds in spans), *counted))
     if study is not None:
         yield Fact("trials", (f"at most {study.trials_max} trials for {study.cells:,} cells",))
     elif plan.trials_max > 1:

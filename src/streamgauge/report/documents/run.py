@@ -81,8 +81,8 @@ def write_page(
 def whole(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None, damage: list[Problem] | None = None) -> Document:
     """The whole report, with the charts that the folder has data for. `damage`: as in `write_page`."""
     result, damage = folder.read_result(), [] if damage is None else damage
-    series = over_time.from_series(_table(folder, "series.parquet", damage))
-    batch_table = _table(folder, "engine/batches.parquet", damage)
+    seconds, batch_table = (_table(folder, name, damage) for name in ("series.parquet", "engine/batches.parquet"))
+    series = over_time.from_series(seconds, batch_table)
     batches = engine_batches.batches_of(batch_table, series.start_us if series else None)
     durations = engine_batches.durations(batches)
     own_series = over_time.engine_series(series, _table(folder, "engine/series.parquet", damage))

@@ -111,7 +111,11 @@ def _rate_facts(result: Result) -> list[Fact]:
         Measure(name, format_rate(per_s, "events/s"))
         for name, per_s in (("offered", result.rate.offered_per_s), ("ingested", result.rate.ingested_per_s))
     )
-    return [Fact("rate", (offered, ingested, *_conditions(result)))]
+    requested = tuple(filter(None, [narrative.requested_events(result)]))
+    facts = [Fact("rate", (offered, ingested, *requested, *_conditions(result)))]
+    if (most := result.rate.maximum_per_s) is not None:
+        facts.append(Fact("maximum", (format_rate(most, "events/s"), "handled under overload, not sustained")))
+    return facts
 
 
 def _conditions(result: Result) -> tuple[str, ...]:

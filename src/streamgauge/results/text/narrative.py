@@ -120,6 +120,12 @@ def _throughput(result: Result) -> str:
     )
 
 
+def requested_events(result: Result) -> str:
+    """The number of events that set the length of the span; empty if none did."""
+    events = result.experiment.get("load", {}).get("events")
+    return "" if events is None else f"{format_count(events)} events requested"
+
+
 def _at_90_percent(trial: TrialSummary | None) -> str:
     """The latency at 90 % of the rate that a search found."""
     if trial is None or trial.event_time_p50_us is None:

@@ -161,6 +161,7 @@ WARNINGS: dict[StrEnum, str] = {
         "More --queue-memory restores it",
     WarningCode.MORE_GENERATORS_THAN_CORES: "{generators}, so they wait for each other. Use fewer --generators",
     WarningCode.ENDED_EARLY: "ended early: {reason}",
+    WarningCode.WENT_ON: "would have ended early without --no-early-stop: {reason}",
     WarningCode.WARMUP_EXTENDED: "warm-up {extended_s} s longer than planned: {reasons}",
     WarningCode.BACKGROUND_LOAD:
         "background processes used {load}, so these figures hold only beside such a load. Close them and run again",

@@ -39,10 +39,10 @@ class Windowed(Parameters):
         return hop(self.range, self.slide)
 
 
-def purchases(parameters: Packs, users: int, share: float = 1.0, key: str | None = None) -> StreamSpec:
-    """`purchases(user_id, gem_pack_id, price)`, and `payload` if requested."""
+def purchases(parameters: Packs, users: int | Key, share: float = 1.0, key: str | None = None) -> StreamSpec:
+    """`purchases(user_id, gem_pack_id, price)`, and `payload` if requested. `users`: their number, or `user_id`."""
     fields: tuple[FieldSpec, ...] = (
-        Key("user_id", users),
+        users if isinstance(users, Key) else Key("user_id", users),
         Key("gem_pack_id", parameters.packs, parameters.distribution),
         Integer("price", 1, PRICE_MAX),
     )
@@ -51,7 +51,7 @@ def purchases(parameters: Packs, users: int, share: float = 1.0, key: str | None
     return StreamSpec("purchases", fields, share, key)
 
 
-def ads(parameters: Packs, users: int, share: float, key: str | None = None) -> StreamSpec:
+def ads(parameters: Packs, user: Key, share: float, key: str | None = None) -> StreamSpec:
     """`ads(user_id, gem_pack_id)`: which user was shown which pack."""
-    fields = (Key("user_id", users), Key("gem_pack_id", parameters.packs, parameters.distribution))
+    fields = (user, Key("gem_pack_id", parameters.packs, parameters.distribution))
     return StreamSpec("ads", fields, share, key)

@@ -175,6 +175,7 @@ def test_the_end_of_its_jvm_is_reported_with_its_log(
 
 DSTREAM_INFO = SimpleNamespace(
     outputOperationInfos=lambda: {0: SimpleNamespace(startTime=lambda: 1010, endTime=lambda: 1250)},
+    schedulingDelay=lambda: 30,
 )
 
 
@@ -183,7 +184,10 @@ def test_a_dstream_batch_has_the_times_of_its_output() -> None:
     assert progress_of("q", 4, DSTREAM_INFO, [(0, 3, 1010, 2)]) == DStreamProgress(
         query="q", batch=4, start_us=1_010_000, end_us=1_250_000, steps_us={"add_batch": 240_000},
         blocks=[(0, 3, 1010, 2)],
+        waited_us=30_000,
     )  # fmt: skip
+    unknown = SimpleNamespace(**{**vars(DSTREAM_INFO), "schedulingDelay": lambda: -1})
+    assert progress_of("q", 4, unknown).waited_us is None
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,19 @@ def test_time_chart_has_units_and_phases() -> None:
     assert any("axis is cut" in note and "1.4" in note for note in figure.notes)  # a start that swallows the scale
 
 
+def test_the_delay_of_batches_is_drawn_below_the_rates() -> None:
+    """By the second in which a batch started, the greatest; without a known one there is no such panel."""
+    series, first = table(offered=[10] * 4), 5 * US
+    starts = [first + US, first + US + 1, first + 3 * US, first + 9 * US]
+    known = pa.table({"start_us": starts, "scheduling_delay_us": [5000, 7000, None, 9000]})
+    line: Any = over_time.from_series(series, known)
+    assert line.columns["scheduling_delay_us"].tolist() == pytest.approx([np.nan, 7000, np.nan, np.nan], nan_ok=True)
+    shown = texts(cast(Any, over_time.over_time(line)).wide)
+    title = "scheduling delay of batches (ms)"
+    assert shown.index("rate (events/s)") < shown.index(title) < shown.index("backlog (events)")
+    assert title not in texts(figure_of(series).wide)
+
+
 def test_a_broker_is_drawn_beside_both_sides() -> None:
     """Only where there is one."""
     series = made_up_series()

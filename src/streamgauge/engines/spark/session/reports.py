@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -170,6 +170,22 @@ def _late_rows(report: Mapping[str, Any]) -> int | None:
     return sum(each.get(_DROPPED, 0) for each in operators) + sum(sum(row.values()) for row in by_python)
 
 
+def with_scheduling_delays(batches: Iterable[BatchProgress], interval_us: int) -> list[BatchProgress]:
+    """The batches of a query with their delays, in the order of their starts. `interval_us`: that of its trigger.
+
+    Spark triggers at multiples of the interval. After a batch that ended later than the next of them, it starts at
+    once: so late is that batch.
+    """
+    delayed: list[BatchProgress] = []
+    for batch in batches:
+        due_us = batch.start_us // interval_us * interval_us
+        if delayed and (ended_us := delayed[-1].end_us) is not None:
+            next_us = (delayed[-1].start_us // interval_us + 1) * interval_us
+            due_us = next_us if ended_us > next_us else due_us
+        delayed.append(replace(batch, waited_us=batch.start_us - due_us))
+    return delayed
+
+
 Block = Sequence[int]
 """A received block: partition, Spark's stream, block number, lines."""
 
@@ -194,4 +210,5 @@ def progress_of(query: str, batch: int, info: Any, blocks: Sequence[Block] = ())
         end_us=end_us,
         steps_us={ADD_BATCH: end_us - start_us},
         blocks=blocks,
+        waited_us=None if (delay_ms := info.schedulingDelay()) < 0 else delay_ms * MS,
     )

@@ -15,6 +15,7 @@ from streamgauge.engines.spark.session.reports import (
     block_log_options,
     blocks_stored,
     conflicts,
+    with_scheduling_delays,
     work,
 )
 
@@ -124,3 +125,11 @@ def test_a_report_may_lack_name_and_durations() -> None:
     assert batch_progress(report(name=None)) == BatchProgress("", 7, START_US + 250_000)
     idle = batch_progress(report(durationMs={"latestOffset": 5, "triggerExecution": 5}))
     assert (idle.end_us, idle.steps_us) == (START_US + 255_000, {"latest_offset": 5000})
+
+
+def test_a_batch_is_as_late_as_its_trigger() -> None:
+    """Triggers are at whole seconds. Where a batch ran past the next one, it counts; an idle time does not."""
+    spans_ms = ((3, 500), (1002, 2400), (2410, 4500), (4510, 4900), (8001, 8400))
+    batches = [BatchProgress("", n, start * 1000, end * 1000) for n, (start, end) in enumerate(spans_ms)]
+    delayed = with_scheduling_delays(batches, US)
+    assert [one.waited_us for one in delayed] == [3_000, 2_000, 410_000, 1_510_000, 1_000]
