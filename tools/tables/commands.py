@@ -147,7 +147,12 @@ def experiment_parts() -> str:
     """The keys and sections of an experiment file that have no option, as its JSON Schema has them."""
     schema = experiment_schema()
     parts, top = schema["$defs"], {name: schema["properties"][name] for name in Experiment.model_fields}
-    own = {f"matrix.{name}": one for name, one in parts["Matrix"]["properties"].items() if "description" in one}
+    own = {
+        f"{part.lower()}.{name}": one
+        for part in ("Matrix", "Quick")
+        for name, one in parts[part]["properties"].items()
+        if "description" in one
+    }
     rows = []
     for name, value in {**top, **own}.items():
         if name not in SETTINGS:

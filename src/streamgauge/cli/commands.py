@@ -52,14 +52,19 @@ def perform(experiment: Experiment, options: Options, print_toml: bool, dry_run:
 
 
 def perform_file(
-    file: Path | None, out: str | None, dry_run: bool, cells: str | None, resume: str | None, options: Options,
-    print_toml: bool,
+    file: Path | None, out: str | None, dry_run: bool, cells: str | None, resume: str | None, quick: bool,
+    options: Options, print_toml: bool,
 ) -> None:  # fmt: skip
     """Performs an experiment file: its command once, or for each cell of its matrix.
 
     `out`: the folder instead of the file's. `cells`, `resume`: as in `studies.matrix.matrix.run_matrix`.
+    `quick`: short trials instead, of which `cells` names some of the file's.
     """
     experiment = _requested(file, out, resume)
+    if quick:
+        rule = "must not be given with --resume, which goes on with what its folder began"
+        require(resume is None, "--quick", rule, resume, "leave --quick out")
+        experiment, cells = _quick_look(experiment, cells), None
     is_matrix = experiment.matrix is not None
     rule = "must name cells of a [matrix], and the file has none"
     require(is_matrix or cells is None, "--cells", rule, cells, "leave --cells out, or add a [matrix] to the file")
@@ -77,6 +82,14 @@ def perform_file(
             _matrix(experiment, cells, resume, options, pages)
     else:
         perform(experiment, options, print_toml, dry_run)
+
+
+def _quick_look(experiment: Experiment, cells: str | None) -> Experiment:
+    """The short trials instead of an experiment. Of a scalability study it is one, with the least load."""
+    from streamgauge.studies.matrix.quick_look import quick_look
+    from streamgauge.studies.scalability.scale import least_trial
+
+    return quick_look(least_trial(experiment) if experiment.command == "scale" else experiment, cells)
 
 
 def _requested(file: Path | None, out: str | None, resume: str | None) -> Experiment:

@@ -237,6 +237,18 @@ class Matrix(BaseModel):
         tuple[dict[str, Any], ...],
         Field(description="combinations that do not run: those with all values of an entry"),
     ] = ()
+    left_out: Annotated[tuple[dict[str, Any], ...], Field(description="written by --quick: what it left out")] = ()
+
+
+class Quick(ConfigModel):
+    """The section `[quick]`: the short trials of --quick, for a look and not for a figure."""
+
+    rate: Annotated[Rate | None, Field(description="events per second; a file that searches needs it")] = None
+    duration: Annotated[Duration, Field(description="length of the measured span, which is not extended")] = 20.0
+    warmup: Annotated[Duration, Field(description="length of the warm-up")] = 20.0
+    profile: Annotated[str | None, Field(description="the rate over time, instead of the file's")] = None
+    parameters: Annotated[dict[str, Any], Field(description="workload parameters that differ from the file's")] = {}
+    look: Annotated[bool, Field(description="written by --quick: the file is such a look")] = False
 
 
 class Experiment(ConfigModel):
@@ -251,6 +263,7 @@ class Experiment(ConfigModel):
     anatomy: Anatomy | None = None
     characterize: Characterize | None = None
     matrix: Matrix | None = None
+    quick: Quick | None = None
     engine: str = setting("spark", "engine under test (streamgauge engines lists them)", "NAME")
     parameters: dict[str, Any] = _all_commands(
         {}, "a workload parameter, or data=FILE to replace generated rows by your own; repeatable", NAME_VALUE,
@@ -311,6 +324,11 @@ class Experiment(ConfigModel):
     keep_results: bool = setting(
         False, "store every result as results[-SINK].parquet", only=("run", "sustain", "scale"), group=_IN_OUTPUT
     )
+
+    @property
+    def is_quick_look(self) -> bool:
+        """Whether `--quick` made it: its trials are short, and what they find is no figure."""
+        return self.quick is not None and self.quick.look
 
     @model_validator(mode="before")
     @classmethod

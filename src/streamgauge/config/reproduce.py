@@ -71,8 +71,9 @@ def _differing(experiment: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
         return
     plain = Experiment.model_validate({"command": experiment["command"], "workload": ""})
     defaults = flatten(plain.model_dump(mode="json"))
+    idle = () if (experiment.get("quick") or {}).get("look") else ("quick.",)
     for name, value in leaves(experiment):
-        if name not in ("command", "workload") and value not in (defaults.get(name), {}):
+        if not name.startswith(("command", "workload", *idle)) and value not in (defaults.get(name), {}):
             yield name, value, defaults.get(name)
 
 

@@ -105,6 +105,10 @@ class MatrixResult(StudyHead):
     """The settings that cells vary."""
     planned: int
     """How many cells the matrix has."""
+    quick: bool = False
+    """Whether `--quick` made it: one short trial a cell, no search."""
+    left_out: tuple[dict[str, Any], ...] = ()
+    """The cells that `--quick` left out, by their settings."""
     job_files: dict[str, str] = Field(default_factory=dict)
     """SHA-256 of user jobs, samples and data at the start. A resumed matrix refuses changed files."""
     cells: tuple[MatrixCell, ...] = ()
@@ -142,6 +146,10 @@ class MatrixPlan(ResultPart):
     """The settings that cells vary."""
     cells: tuple[PlannedCell, ...]
     """The cells."""
+    quick: bool = False
+    """Whether `--quick` made it: one short trial a cell, no search."""
+    left_out: tuple[dict[str, Any], ...] = ()
+    """The cells that `--quick` left out, by their settings."""
 
     @property
     def seconds(self) -> float:
