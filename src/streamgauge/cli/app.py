@@ -221,8 +221,7 @@ def experiment(
         typer.Option(metavar="FOLDER", help="folder of a matrix: run the cells that it lacks  [default: none]"),
     ] = None,
     quick: Annotated[bool, typer.Option(
-        "--quick", help="a look within 10 minutes: one short trial a cell, at most 8 cells, no search; what [quick] of "
-        "the file says applies  [default: off]",
+        "--quick", help="a look within 10 minutes: one short trial a cell, no search  [default: off]",
     )] = False,
     json_: AsJson = False, quiet: Quiet = False, verbose: Verbose = False, print_toml: PrintToml = False,
 ) -> None:  # fmt: skip

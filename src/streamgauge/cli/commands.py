@@ -58,7 +58,7 @@ def perform_file(
     """Performs an experiment file: its command once, or for each cell of its matrix.
 
     `out`: the folder instead of the file's. `cells`, `resume`: as in `studies.matrix.matrix.run_matrix`.
-    `quick`: short trials instead, of which `cells` names some of the file's.
+    `quick`: short trials instead; `cells` then chooses among those of the file.
     """
     experiment = _requested(file, out, resume)
     if quick:

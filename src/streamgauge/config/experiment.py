@@ -178,10 +178,7 @@ class Scale(ConfigModel):
 
 
 class Anatomy(ConfigModel):
-    """The trials of an anatomy: the product of rates (events/s), batch intervals (s) and record sizes (bytes).
-
-    Without intervals or sizes the engine's and the workload's own apply.
-    """
+    """The trials of an anatomy: the product of rates (events/s), batch intervals (s) and record sizes (bytes)."""
 
     rates: Annotated[tuple[float, ...], list_of(parse_rate), Field(min_length=1)] = _anatomy_only(
         "20k", "rates: 20k,50k; one trial at each", "RATE,RATE", example="20k,50k"
@@ -237,18 +234,18 @@ class Matrix(BaseModel):
         tuple[dict[str, Any], ...],
         Field(description="combinations that do not run: those with all values of an entry"),
     ] = ()
-    left_out: Annotated[tuple[dict[str, Any], ...], Field(description="written by --quick: what it left out")] = ()
+    left_out: Annotated[tuple[dict[str, Any], ...], Field(description="written by `--quick`")] = ()
 
 
 class Quick(ConfigModel):
-    """The section `[quick]`: the short trials of --quick, for a look and not for a figure."""
+    """The trials of `--quick`."""
 
-    rate: Annotated[Rate | None, Field(description="events per second; a file that searches needs it")] = None
-    duration: Annotated[Duration, Field(description="length of the measured span, which is not extended")] = 20.0
-    warmup: Annotated[Duration, Field(description="length of the warm-up")] = 20.0
-    profile: Annotated[str | None, Field(description="the rate over time, instead of the file's")] = None
-    parameters: Annotated[dict[str, Any], Field(description="workload parameters that differ from the file's")] = {}
-    look: Annotated[bool, Field(description="written by --quick: the file is such a look")] = False
+    rate: Annotated[Rate | None, Field(description="rate, which a search must have")] = None
+    duration: Annotated[Duration, Field(description="span, not extended")] = 20.0
+    warmup: Annotated[Duration, Field(description="warm-up")] = 20.0
+    profile: Annotated[str | None, Field(description="rate over time")] = None
+    parameters: Annotated[dict[str, Any], Field(description="parameters that differ")] = {}
+    look: Annotated[bool, Field(description="written by `--quick`")] = False
 
 
 class Experiment(ConfigModel):

@@ -106,9 +106,9 @@ class MatrixResult(StudyHead):
     planned: int
     """How many cells the matrix has."""
     quick: bool = False
-    """Whether `--quick` made it: one short trial a cell, no search."""
+    """Whether `--quick` made it."""
     left_out: tuple[dict[str, Any], ...] = ()
-    """The cells that `--quick` left out, by their settings."""
+    """The cells that it left out."""
     job_files: dict[str, str] = Field(default_factory=dict)
     """SHA-256 of user jobs, samples and data at the start. A resumed matrix refuses changed files."""
     cells: tuple[MatrixCell, ...] = ()
@@ -147,9 +147,9 @@ class MatrixPlan(ResultPart):
     cells: tuple[PlannedCell, ...]
     """The cells."""
     quick: bool = False
-    """Whether `--quick` made it: one short trial a cell, no search."""
+    """Whether `--quick` made it."""
     left_out: tuple[dict[str, Any], ...] = ()
-    """The cells that `--quick` left out, by their settings."""
+    """The cells that it left out."""
 
     @property
     def seconds(self) -> float:

@@ -383,7 +383,7 @@ class Result(ResultPart):
     engine: str
     """The engine under test."""
     quick: bool = False
-    """Whether it is a trial of `experiment --quick`: a short one, whose figures are only a look."""
+    """Whether it is a trial of `experiment --quick`."""
     isolation: str
     """How driver and SUT share the cores: `shared` or `pinned`."""
     tuning: str = TUNED
