@@ -1,6 +1,8 @@
 """`experiment --quick`: one short trial a cell instead of what a file asks for, for a look and not for a figure.
 
-The look is a matrix of its own, so that it runs, resumes and is shown like any other. It names its cells one by one.
+The look is a matrix of its own, so that it runs, resumes and is shown like any other. It names its cells one by one:
+those of the file, with a run at a stored rate instead of a search, and each trial of an anatomy. A span may be too
+short for a verdict, and is not extended.
 """
 
 from itertools import accumulate
