@@ -15,7 +15,7 @@ from streamgauge.workloads.registry import get
 from tests.docs.helpers_pages import every_page, fences
 from tests.helpers_modules import ROOT
 
-EXPERIMENTS = sorted((ROOT / "experiments").glob("*.toml"))
+EXPERIMENTS = sorted((ROOT / "experiments").rglob("*.toml"))
 
 
 @every_page
@@ -77,7 +77,8 @@ def test_shipped_experiments_are_valid(path: Path) -> None:
     experiment = read(path)
     assert_valid(experiment)
     assert build(tomllib.loads(to_toml(experiment))) == experiment
-    assert f"[{path.name}]({path.name})" in (ROOT / "experiments" / "README.md").read_text()
+    name = path.relative_to(ROOT / "experiments")
+    assert f"[{name}]({name})" in (ROOT / "experiments" / "README.md").read_text()
 
 
 def assert_valid(experiment: Experiment) -> None:

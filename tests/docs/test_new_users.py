@@ -16,7 +16,7 @@ TASKS = {
     "the slow operator": ("how-to/find-the-costly-operator.md", "streamgauge characterize word_count"),
     "two versions": ("how-to/compare-and-gate.md", "streamgauge compare A B"),
     "on after a stop": ("tutorials/first-search.md", "streamgauge sustain --resume RUN"),
-    "a published table": ("research/reproduce.md", "streamgauge experiment experiments/karimov_"),
+    "a published table": ("research/reproduce.md", "streamgauge experiment experiments/karimov/"),
     "what a report says": ("how-to/read-a-report.md", "**The check that decided**"),
 }  # fmt: skip
 """What users of k6, spark-submit and kcat want to do: the page and the words on it that say how."""

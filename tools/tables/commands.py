@@ -149,7 +149,7 @@ def experiment_parts() -> str:
     parts, top = schema["$defs"], {name: schema["properties"][name] for name in Experiment.model_fields}
     own = {
         f"{part.lower()}.{name}": one
-        for part in ("Matrix", "Paper")
+        for part in ("Matrix", "Paper", "Quick")
         for name, one in parts[part]["properties"].items()
         if "description" in one
     }

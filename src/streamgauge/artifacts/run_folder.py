@@ -149,7 +149,7 @@ class RunFolder:
         if result.verdict.cause == Cause.UNFINISHED:
             self.write_result(result.model_copy(update={
                 "experiment": experiment.model_dump(mode="json"), "isolation": experiment.isolation,
-                "tuning": experiment.tuning, "job_files": dict(job_files or {}),
+                "tuning": experiment.tuning, "quick": experiment.is_quick_look, "job_files": dict(job_files or {}),
             }))  # fmt: skip
 
     def write_result(self, result: Result) -> None:

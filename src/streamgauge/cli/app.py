@@ -220,10 +220,13 @@ def experiment(
         str | None,
         typer.Option(metavar="FOLDER", help="folder of a matrix: run the cells that it lacks  [default: none]"),
     ] = None,
+    quick: Annotated[bool, typer.Option(
+        "--quick", help="a look within 10 minutes: one short trial a cell, no search  [default: off]",
+    )] = False,
     json_: AsJson = False, quiet: Quiet = False, verbose: Verbose = False, print_toml: PrintToml = False,
 ) -> None:  # fmt: skip
     """Run an experiment, or a matrix of experiments, from a TOML file, which names the command and its settings."""
-    perform_file(file, out, dry_run, cells, resume, Options(json_, quiet, verbose), print_toml)
+    perform_file(file, out, dry_run, cells, resume, quick, Options(json_, quiet, verbose), print_toml)
 
 
 @app.command(short_help="List the workloads, or describe one", cls=Command)

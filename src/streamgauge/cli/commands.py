@@ -55,14 +55,19 @@ def perform(experiment: Experiment, options: Options, print_toml: bool, dry_run:
 
 
 def perform_file(
-    file: Path | None, out: str | None, dry_run: bool, cells: str | None, resume: str | None, options: Options,
-    print_toml: bool,
+    file: Path | None, out: str | None, dry_run: bool, cells: str | None, resume: str | None, quick: bool,
+    options: Options, print_toml: bool,
 ) -> None:  # fmt: skip
     """Performs an experiment file: its command once, or, with a matrix or a paper, for each of its cells.
 
     `out`: the folder instead of the file's. `cells`, `resume`: as in `studies.matrix.matrix.run_matrix`.
+    `quick`: short trials instead; `cells` then chooses among those of the file.
     """
     experiment = _requested(file, out, resume)
+    if quick:
+        rule = "must not be given with --resume, which goes on with what its folder began"
+        require(resume is None, "--quick", rule, resume, "leave --quick out")
+        experiment, cells = _quick_look(experiment, cells), None
     is_matrix = experiment.matrix is not None or experiment.paper is not None
     rule = "must name cells of a [matrix], and the file has none"
     require(is_matrix or cells is None, "--cells", rule, cells, "leave --cells out, or add a [matrix] to the file")
@@ -97,6 +102,14 @@ def _refuse_unknown(experiment: Experiment) -> None:
     workload = experiment.workload
     if experiment.engine not in declared() or not (is_own_file(workload) or workload in names()):
         SHORTHANDS[experiment.command].check(experiment)
+
+
+def _quick_look(experiment: Experiment, cells: str | None) -> Experiment:
+    """The short trials instead of an experiment. Of a scalability study it is one, with the least load."""
+    from streamgauge.studies.matrix.quick_look import quick_look
+    from streamgauge.studies.scalability.scale import least_trial
+
+    return quick_look(least_trial(experiment) if experiment.command == "scale" else experiment, cells)
 
 
 def _requested(file: Path | None, out: str | None, resume: str | None) -> Experiment:

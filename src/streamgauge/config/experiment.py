@@ -188,10 +188,7 @@ class Scale(ConfigModel):
 
 
 class Anatomy(ConfigModel):
-    """The trials of an anatomy: the product of rates (events/s), batch intervals (s) and record sizes (bytes).
-
-    Without intervals or sizes the engine's and the workload's own apply.
-    """
+    """The trials of an anatomy: the product of rates (events/s), batch intervals (s) and record sizes (bytes)."""
 
     rates: Annotated[tuple[float, ...], list_of(parse_rate), Field(min_length=1)] = _anatomy_only(
         "20k", "rates: 20k,50k; one trial at each", "RATE,RATE", example="20k,50k"
@@ -247,6 +244,18 @@ class Matrix(BaseModel):
         tuple[dict[str, Any], ...],
         Field(description="combinations that do not run: those with all values of an entry"),
     ] = ()
+    left_out: Annotated[tuple[dict[str, Any], ...], Field(description="written by `--quick`")] = ()
+
+
+class Quick(ConfigModel):
+    """The trials of `--quick`."""
+
+    rate: Annotated[Rate | None, Field(description="rate, which a search must have")] = None
+    duration: Annotated[Duration, Field(description="span, not extended")] = 20.0
+    warmup: Annotated[Duration, Field(description="warm-up")] = 20.0
+    profile: Annotated[str | None, Field(description="rate over time")] = None
+    parameters: Annotated[dict[str, Any], Field(description="parameters that differ")] = {}
+    look: Annotated[bool, Field(description="written by `--quick`")] = False
 
 
 class Paper(ConfigModel):
@@ -273,6 +282,7 @@ class Experiment(ConfigModel):
     characterize: Characterize | None = None
     matrix: Matrix | None = None
     paper: Paper | None = None
+    quick: Quick | None = None
     engine: str = setting("spark", "engine under test (streamgauge engines lists them)", "NAME")
     parameters: dict[str, Any] = _all_commands(
         {}, "a workload parameter, or data=FILE to replace generated rows by your own; repeatable", NAME_VALUE,
@@ -333,6 +343,11 @@ class Experiment(ConfigModel):
     keep_results: bool = setting(
         False, "store every result as results[-SINK].parquet", only=("run", "sustain", "scale"), group=_IN_OUTPUT
     )
+
+    @property
+    def is_quick_look(self) -> bool:
+        """Whether `--quick` made it: its trials are short, and what they find is no figure."""
+        return self.quick is not None and self.quick.look
 
     @model_validator(mode="before")
     @classmethod

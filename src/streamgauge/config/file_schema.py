@@ -58,7 +58,7 @@ def experiment_schema() -> Schema:
     for name, keys in TABLES.items():
         others = {key: {"$ref": f"{_TOP}/{meant}"} for key, meant in keys.items() if meant != name}
         top[name] = {"anyOf": [top[name], closed({"name": top[name], **others})]}
-    varied = [name for name in top if name not in (*FIXED, "matrix", "paper")]
+    varied = [name for name in top if name not in (*FIXED, "matrix", "paper", "quick")]
     parts["Cell"] = _of_settings({name: {"$ref": f"{_TOP}/{name}"} for name in varied})
     for entries in ("include", "exclude"):
         sections["matrix"][entries]["items"] = {"$ref": f"{_PARTS}/Cell"}

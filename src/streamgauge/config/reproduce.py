@@ -72,8 +72,11 @@ def _differing(experiment: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     plain = Experiment.model_validate({"command": experiment["command"], "workload": ""})
     defaults = flatten(plain.model_dump(mode="json"))
     derived = ["load.duration"] * (experiment.get("load", {}).get("events") is not None)
+    idle = () if (experiment.get("quick") or {}).get("look") else ("quick.",)
     for name, value in leaves(experiment):
-        if name not in ("command", "workload", *derived) and value not in (defaults.get(name), {}):
+        if name.startswith(("command", "workload", *derived, *idle)):
+            continue
+        if value not in (defaults.get(name), {}):
             yield name, value, defaults.get(name)
 
 

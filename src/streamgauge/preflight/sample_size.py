@@ -180,9 +180,9 @@ def latency_kind_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def _longest_s(experiment: Experiment) -> float:
-    """The longest span by extensions, in seconds; infinite if no verdict depends on it, or the duration is refused."""
+    """The longest span by extensions, in seconds; infinite if no figure depends on it, or the duration is refused."""
     load = experiment.load
-    if experiment.command not in DECIDING or not in_range("duration", load.duration):
+    if experiment.command not in DECIDING or experiment.is_quick_look or not in_range("duration", load.duration):
         return math.inf
     return load.duration * (1 + EXTENSIONS_MAX * EXTENSION_SHARE_MAX) if may_extend(load) else load.duration
 

@@ -12,6 +12,8 @@ from streamgauge.core.formatting import NONE, flatten, format_fact
 
 GLOSSARY = "what these words mean: docs/reference/glossary.md"
 """The manual's page with the terms of a result."""
+QUICK = "quick look: one short trial a cell, no search"
+"""The mark of everything that `experiment --quick` made."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,10 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """A report in reading order: the answer, its reasons, its figures and remarks; then sections."""
+    """A report in reading order: the answer, its reasons, its figures and remarks; then sections.
+
+    `mark`: what qualifies all of it, which titles and the answer repeat.
+    """
 
     name: str
     on: str
@@ -157,6 +162,7 @@ class Document:
     meta: tuple[str, ...] = ()
     badge: str = ""
     style: str = ""
+    mark: str = ""
     bounds: tuple[str, ...] = ()
     lead: tuple[Paragraph, ...] = ()
     checks: Table | None = None

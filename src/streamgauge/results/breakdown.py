@@ -142,6 +142,8 @@ class LatencyBreakdown(StudyHead):
 
     schema_version: int = version_field(SCHEMA_VERSION)
     """Version of this layout."""
+    quick: bool = False
+    """Whether it is a trial of `experiment --quick`."""
     transport: TransportName
     """How events travelled."""
     transport_options: dict[str, str] = Field(default_factory=dict)

@@ -137,6 +137,10 @@ class MatrixResult(StudyHead):
     """The settings that cells vary."""
     planned: int
     """How many cells the matrix has."""
+    quick: bool = False
+    """Whether `--quick` made it."""
+    left_out: tuple[dict[str, Any], ...] = ()
+    """The cells that it left out."""
     job_files: dict[str, str] = Field(default_factory=dict)
     """SHA-256 of user jobs, samples and data at the start. A resumed matrix refuses changed files."""
     published: PublishedTable | None = None
@@ -176,6 +180,10 @@ class MatrixPlan(ResultPart):
     """The settings that cells vary."""
     cells: tuple[PlannedCell, ...]
     """The cells."""
+    quick: bool = False
+    """Whether `--quick` made it."""
+    left_out: tuple[dict[str, Any], ...] = ()
+    """The cells that it left out."""
 
     @property
     def seconds(self) -> float:

@@ -389,6 +389,8 @@ class Result(ResultPart):
     """The built-in workload that a program answers; empty if it is the workload."""
     engine: str
     """The engine under test."""
+    quick: bool = False
+    """Whether it is a trial of `experiment --quick`."""
     isolation: str
     """How driver and SUT share the cores: `shared` or `pinned`."""
     tuning: str = TUNED

@@ -68,6 +68,7 @@ def build_result(
         workload=resolved.workload.name,
         question=resolved.workload.question,
         engine=experiment.engine,
+        quick=experiment.is_quick_look,
         isolation=experiment.isolation,
         tuning=experiment.tuning,
         experiment=experiment.model_dump(mode="json"),

@@ -11,7 +11,7 @@ from tests.unit.cli.helpers_commands import Invoke, assert_one_refusal
 from tests.unit.studies.scalability.helpers_scale import LAWS, simulated
 
 WORDS = ("scale", "identity", "--engine", "known", "--warmup", "1s", "--duration", "4s")
-EHRENSTEIN = sorted((Path(__file__).parents[3] / "experiments").glob("ehrenstein_*.toml"))
+EHRENSTEIN = sorted((Path(__file__).parents[3] / "experiments" / "ehrenstein").glob("*.toml"))
 GRID = ("--resources", "1,2,4", "--loads", "4096..131072x2")
 
 
@@ -67,7 +67,7 @@ def test_the_papers_experiments_can_be_planned(stand: Path, invoke: Invoke, file
 
 def test_figure_5_has_the_grid_of_the_paper(invoke: Invoke) -> None:
     """Doublings of keys with a record per second, over up to 16 instances."""
-    (file,) = (file for file in EHRENSTEIN if file.stem.endswith("figure5"))
+    (file,) = (file for file in EHRENSTEIN if file.stem == "figure5")
     plan = ScaleTrialPlan.model_validate_json(invoke("experiment", str(file), "--dry-run", "--json").stdout)
     assert (plan.resources, plan.dimension) == ((1, 2, 4, 8, 16), "parameters.keys")
     assert plan.loads == plan.rates == tuple(4096.0 * 2**n for n in range(6))

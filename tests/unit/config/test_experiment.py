@@ -195,7 +195,7 @@ def test_every_field_has_its_option() -> None:
         "cpus": experiment.Cpus,
     }
     fields = {f"{section}.{name}" for section, model in sections.items() for name in model.model_fields}
-    fields |= set(Experiment.model_fields) - set(sections) - {"command", "workload", "matrix", "paper"}
+    fields |= set(Experiment.model_fields) - set(sections) - {"command", "workload", "matrix", "paper", "quick"}
     assert set(SETTINGS) == fields
     for info in SETTINGS.values():
         assert (info.help != "", set(info.commands) <= set(COMMANDS)) == (True, True)

@@ -11,7 +11,7 @@ from tests.docs.helpers_pages import fences
 from tests.helpers_modules import ROOT
 from tests.unit.helpers_file_schemas import assert_well_formed, found, inner_schemas, unexplained
 
-EXPERIMENTS = sorted((ROOT / "experiments").glob("*.toml"))
+EXPERIMENTS = sorted((ROOT / "experiments").rglob("*.toml"))
 PAGE = (ROOT / "docs" / "reference" / "experiment-file.md").read_text()
 SHOWN = [code for mark, _, code in fences(PAGE) if mark == "tested: experiment"]
 SCHEMA = experiment_schema()

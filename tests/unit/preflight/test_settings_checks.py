@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("quiet")
 
 
 @pytest.mark.parametrize(
-    "path", sorted((Path(__file__).parents[3] / "experiments").glob("*.toml")), ids=lambda p: p.stem
+    "path", sorted((Path(__file__).parents[3] / "experiments").rglob("*.toml")), ids=lambda p: p.stem
 )
 def test_the_experiments_there_are_pass(path: Path) -> None:
     """Bounds and spans of all of them, in every cell of a matrix or of a study."""

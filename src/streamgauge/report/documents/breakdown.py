@@ -6,6 +6,7 @@ from streamgauge.core.formatting import NONE, format_count, format_digits, forma
 from streamgauge.report.charts import breakdown as charts
 from streamgauge.report.charts.breakdown import heading
 from streamgauge.report.document_blocks import (
+    QUICK,
     Document,
     Drawing,
     Fact,
@@ -48,6 +49,7 @@ def document(breakdown: LatencyBreakdown) -> Document:
         title=f"{breakdown.workload}, anatomy",
         headline=headline(trials),
         style="" if breakdown.finished else "interrupted",
+        mark=QUICK if breakdown.quick else "",
         meta=(" · ".join(parts),),
         lead=tuple(map(Paragraph, _sentences(trials))),
         facts=(Fact("anatomy", (breakdown.workload, on), page=False),),

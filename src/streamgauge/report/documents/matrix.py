@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from statistics import median
+from typing import Any
 
 from streamgauge.core.formatting import (
     NONE,
@@ -19,6 +20,7 @@ from streamgauge.core.formatting import (
 )
 from streamgauge.report.charts.matrix import combinations
 from streamgauge.report.document_blocks import (
+    QUICK,
     Cell,
     Column,
     Document,
@@ -72,6 +74,7 @@ def document(result: MatrixResult) -> Document:
         sections += _paper(result, result.published)
     if repeated:
         sections.append(Section("repetitions", "Repetitions together", (_summary(result),), "Repetitions"))
+    sections += _left_out(result.left_out)
     sections.append(Section("environment", "Environment", (environment_table(result.environment),), "Environment"))
     engine = "" if "engine" in result.varied else f" on {result.engine}"
     cells = f"{len(result.cells)} of {result.planned} cells"
@@ -81,6 +84,7 @@ def document(result: MatrixResult) -> Document:
         title=f"{result.workload}, matrix",
         headline=f"{cells}: {verdicts}" if verdicts else cells,
         style="" if result.finished else "interrupted",
+        mark=QUICK if result.quick else "",
         meta=(" · ".join((result.start_time, result.folder)),),
         lead=tuple(map(Paragraph, _sentences(result))),
         remarks=tuple(_remarks(result)),
@@ -93,7 +97,8 @@ def _sentences(result: MatrixResult) -> Iterator[str]:
     yield f"Varied: {', '.join(result.varied) or 'nothing'}."
     searched = any(row.sustained_per_s is not None for row in result.cells)
     what, field = ("sustained", "sustained_per_s") if searched else ("ingested", "ingested_per_s")
-    if good := [row for row in result.cells if row.verdict in ("sustained", None) and getattr(row, field) is not None]:
+    good = [row for row in result.cells if row.verdict in ("sustained", None) and getattr(row, field) is not None]
+    if good and not result.quick:  # its rates were given
         best = max(good, key=lambda row: float(getattr(row, field)))
         place = f" with {_setting_texts(best)}" if best.settings else ""
         late = f"; event time p50 {format_us(best.event_time_p50_us)}" if best.event_time_p50_us is not None else ""
@@ -120,9 +125,23 @@ def plan_document(plan: MatrixPlan) -> Document:
         on=f"matrix of {plan.command}",
         title=f"{plan.workload}, plan of a matrix",
         headline=f"{many}, about {_in_minutes(plan.seconds)} min{also}",
-        sections=(Section("cells", "Cells", (table("Cells in their order", columns, rows, terminal=True),)),),
+        mark=QUICK if plan.quick else "",
+        sections=(
+            Section("cells", "Cells", (table("Cells in their order", columns, rows, terminal=True),)),
+            *_left_out(plan.left_out),
+        ),
         remarks=(Paragraph("nothing was started", "note", terminal=True),),
     )
+
+
+def _left_out(left_out: Sequence[Mapping[str, Any]]) -> Iterator[Section]:
+    """The cells that a quick look leaves out, if there are any."""
+    if left_out:
+        names = dict.fromkeys(name for one in left_out for name in one)
+        rows = (tuple(format_value(one.get(name)) for name in names) for one in left_out)
+        many = Paragraph(f"The quick look leaves {len(left_out)} out:", terminal=True)
+        listed = table("Cells that the quick look leaves out", texts(*names), rows, terminal=True)
+        yield Section("left-out", "Left out", (many, listed), "Left out")
 
 
 def cell_line(row: MatrixCell, planned: int) -> str:

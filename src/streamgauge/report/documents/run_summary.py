@@ -16,6 +16,7 @@ from streamgauge.core.formatting import (
 )
 from streamgauge.core.units import format_cpus
 from streamgauge.report.document_blocks import (
+    QUICK,
     Cell,
     Column,
     Document,
@@ -77,6 +78,7 @@ def brief(result: Result) -> Document:
         meta=(f"{result.start_time} · {result.run_id}",),
         badge=labels.VERDICTS[verdict.value],
         style=verdict.value,
+        mark=QUICK if result.quick else "",
         bounds=() if search is None else (f"({phrases.bracket(search)})", format_duration(search.seconds)),
         lead=tuple(one for one in lead if one.text),
         checks=checks_table(result) if verdict.checks else None,

@@ -201,7 +201,7 @@ def show(document: Document, report: str = "", verbose: bool = False, on: Consol
 
 def _show(to: Console, document: Document, report: str, verbose: bool) -> None:
     badge = f"{document.badge}   " if document.badge else ""
-    headline = "   ".join((document.headline, *document.bounds))
+    headline = "   ".join(filter(None, (document.mark, document.headline, *document.bounds)))
     say(to, (badge, STYLES.get(document.style, "")), (headline, "bold"))
     for one in document.lead:
         _show_block(to, one)

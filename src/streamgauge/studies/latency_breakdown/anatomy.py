@@ -72,7 +72,7 @@ def anatomy(
     folder = new_folder(experiment.out or "runs", first.workload, "anatomy", now)
     breakdown = LatencyBreakdown(
         workload=experiment.workload, engine=experiment.engine,
-        transport=experiment.transport, transport_options=experiment.transport_options,
+        quick=experiment.is_quick_look, transport=experiment.transport, transport_options=experiment.transport_options,
         parameters=experiment.parameters, options=first.options, tuning=first.tuning,
         load=first.load.model_dump(mode="json"),
         environment=environment(), start_time=now.isoformat(timespec="seconds"), folder=str(folder),

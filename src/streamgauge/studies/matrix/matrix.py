@@ -75,6 +75,8 @@ def plan_matrix(experiment: Experiment, numbers: str | None = None, resume: str 
         workload=experiment.workload,
         command=experiment.command,
         varied=varied(cells),
+        quick=experiment.is_quick_look,
+        left_out=(experiment.matrix or Matrix()).left_out,
         cells=tuple(
             PlannedCell(
                 number=one.cell.number, settings=dict(one.cell.settings), repetition=one.cell.repetition,
@@ -180,7 +182,8 @@ def _begin(
     write_text(folder / "experiment.toml", to_toml(experiment), OUT)
     return folder, MatrixResult(
         command=experiment.command, workload=experiment.workload, engine=experiment.engine, varied=varied(cells),
-        planned=len(cells), environment=environment(),
+        planned=len(cells), quick=experiment.is_quick_look, left_out=(experiment.matrix or Matrix()).left_out,
+        environment=environment(),
         job_files={name: digest for one in checked for name, digest in one.resolved.workload.files.items()},
         published=published, start_time=now.isoformat(timespec="seconds"), folder=str(folder),
     )  # fmt: skip

@@ -73,7 +73,8 @@ def _conducted(
     """One trial on its own test bed."""
     experiment, load = resolved.experiment, resolved.experiment.load
     trial = JudgedTrial(
-        resolved, load.rate, fresh=True, duration_s=load.duration, may_extend=may_extend(load),
+        resolved, load.rate, fresh=True, duration_s=load.duration,
+        may_extend=may_extend(load) and not experiment.is_quick_look,
         keep_results=experiment.keep_results, probe_batches=stores_engine_progress(experiment),
         recheck_missing=not resolved.workload.declares_truth,
     )  # fmt: skip

@@ -18,7 +18,7 @@ from typing import Protocol
 from streamgauge.artifacts.atomic_write import OUT, write_text
 from streamgauge.artifacts.run_folder import SCALE, new_folder, reopen, write_study
 from streamgauge.config import reproduce
-from streamgauge.config.experiment import Experiment, Scale
+from streamgauge.config.experiment import Experiment, Matrix, Scale
 from streamgauge.config.experiment_file import read, to_toml
 from streamgauge.core.errors import Rule, broken, refuse, require
 from streamgauge.core.exit_codes import ExitCode, worst
@@ -82,6 +82,17 @@ def plan_scale(experiment: Experiment) -> ScaleTrialPlan:
     ceiling, size = ceiling_of(largest, max(study.rates)), {name: plan[name] for name in ("seconds", "seconds_max")}
     trial = trial_plan(largest, ceiling, None, trials=study.trials_max, trials_max=study.trials_max, **size)
     return ScaleTrialPlan(**{**dict(trial), **plan, "command": experiment.command})
+
+
+def least_trial(experiment: Experiment) -> Experiment:
+    """The run of the least load on the least resources, as a matrix of this cell, which lists the others as left out.
+
+    Raises InputError with every problem of any trial.
+    """
+    study = study_of(requested(experiment))
+    levels, loads = (range(len(axis.values)) for axis in (study.resources, study.loads))
+    first, *others = (study.settings(Point(load, level)) for level in levels for load in loads)
+    return study.trial(Point(0, 0)).model_copy(update={"matrix": Matrix(include=(first,), left_out=tuple(others))})
 
 
 def scale(

@@ -11,7 +11,7 @@ from streamgauge.preflight.settings_checks import fixed_rate
 from streamgauge.workloads.registry import get
 from tests.helpers_modules import ROOT
 
-EXPERIMENTS = ROOT / "experiments"
+EXPERIMENTS = ROOT / "experiments" / "ehrenstein"
 DOUBLINGS = [2**n for n in range(12, 18)]
 
 
@@ -25,7 +25,7 @@ class Cell(NamedTuple):
 def cells_of(name: str) -> list[Cell]:
     """The cells of a file, each with the spans of the paper and the rate that its keys fix."""
     results = []
-    for cell in expand(read(EXPERIMENTS / f"ehrenstein_{name}.toml")):
+    for cell in expand(read(EXPERIMENTS / f"{name}.toml")):
         one = cell.experiment
         assert (one.load.warmup, one.load.duration, one.transport) == (180, 360, "kafka")
         assert fixed_rate(one) == one.load.rate
