@@ -1,6 +1,7 @@
-"""The plan of a run or of a search, which `--dry-run` prints."""
+"""The plan of a run, of a search or of a scalability study, which `--dry-run` prints."""
 
 from streamgauge.results.codes import ResultPart
+from streamgauge.results.scalability import ScalePlan
 
 
 class PlannedProcesses(ResultPart):
@@ -81,3 +82,7 @@ class TrialPlan(ResultPart):
     """What this machine lacks; the run would be refused."""
     not_checked: tuple[str, ...]
     """What only the run finds out."""
+
+
+class ScaleTrialPlan(ScalePlan, TrialPlan):
+    """What a scalability study would do. What a trial starts is that of the most resources."""

@@ -6,7 +6,6 @@ from pydantic import Field
 
 from streamgauge.core.former_names import TransportName
 from streamgauge.results.codes import ResultPart, StudyHead, version_field
-from streamgauge.results.dry_run import TrialPlan
 from streamgauge.results.matrix import CellFigures
 from streamgauge.results.verdict import VerdictValue
 
@@ -179,7 +178,3 @@ class ScalePlan(ScaleAxes):
     """Time of so many trials."""
     seconds_max: float
     """Time of so many trials, each extended to its longest."""
-
-
-class ScaleTrialPlan(ScalePlan, TrialPlan):
-    """What a scalability study would do. What a trial starts is that of the most resources."""

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.results.scalability import ScaleResult, ScaleTrialPlan
+from streamgauge.results.dry_run import ScaleTrialPlan
+from streamgauge.results.scalability import ScaleResult
 from streamgauge.studies.matrix import cells
 from tests.unit.cli.helpers_commands import Invoke, assert_one_refusal
 from tests.unit.studies.scalability.helpers_scale import LAWS, simulated

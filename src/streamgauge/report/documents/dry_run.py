@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from streamgauge.core.formatting import format_count, format_duration, format_rate
 from streamgauge.report.document_blocks import Document, Fact, Paragraph
 from streamgauge.report.documents.scalability import load_text
-from streamgauge.results.dry_run import TrialPlan
-from streamgauge.results.scalability import ScaleTrialPlan
+from streamgauge.results.dry_run import ScaleTrialPlan, TrialPlan
 
 
 def plan_document(plan: TrialPlan) -> Document:

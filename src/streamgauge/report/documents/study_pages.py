@@ -10,10 +10,10 @@ from streamgauge.report.document_blocks import Document
 from streamgauge.report.documents import breakdown, dry_run, matrix, profile, scalability
 from streamgauge.report.page import render
 from streamgauge.results.breakdown import LatencyBreakdown
-from streamgauge.results.dry_run import TrialPlan
+from streamgauge.results.dry_run import ScaleTrialPlan, TrialPlan
 from streamgauge.results.matrix import MatrixPlan, MatrixResult
 from streamgauge.results.profile import OperatorProfile
-from streamgauge.results.scalability import ScaleResult, ScaleTrialPlan
+from streamgauge.results.scalability import ScaleResult
 
 Plan = MatrixPlan | TrialPlan
 _DOCUMENTS: Mapping[type, Callable[[Any], Document]] = {

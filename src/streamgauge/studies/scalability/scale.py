@@ -26,13 +26,13 @@ from streamgauge.core.trial import TrialSnapshot
 from streamgauge.preflight.dry_run import trial_plan
 from streamgauge.preflight.generator_ceiling import ceiling_of
 from streamgauge.preflight.machine_requirements import require_machine
+from streamgauge.results.dry_run import ScaleTrialPlan
 from streamgauge.results.scalability import (
     PublishedCapacity,
     ScaleAxes,
     ScaleCell,
     ScalePlan,
     ScaleResult,
-    ScaleTrialPlan,
 )
 from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.studies.matrix.cells import Observers, perform_within, require_same_files, rows_table, write_tables

@@ -8,8 +8,7 @@ from rich.console import Console
 
 from streamgauge.report.documents.dry_run import plan_document
 from streamgauge.report.terminal.console import show
-from streamgauge.results.dry_run import TrialPlan, Unavailable
-from streamgauge.results.scalability import ScaleTrialPlan
+from streamgauge.results.dry_run import ScaleTrialPlan, TrialPlan, Unavailable
 
 LACKS = tuple(
     Unavailable(name=name, reason=f"needs {n} windows (slide: 4 s), and 60 s hold 15", way_out=f"--duration {4 * n}s")
