@@ -273,9 +273,7 @@ class Experiment(ConfigModel):
     """One experiment. `streamgauge experiment FILE` does the same as the command that `--print-toml` printed."""
 
     command: Annotated[Command, Field(description="the command that performs the experiment")] = "run"
-    workload: Annotated[
-        str, Field(description="a workload's name, or the path of a user job (.py) or of a program (.toml)")
-    ]
+    workload: Annotated[str, Field(description="a workload's name, or the path of a user job or program")]
     search: Search = Search()
     scale: Scale | None = None
     anatomy: Anatomy | None = None
@@ -293,9 +291,8 @@ class Experiment(ConfigModel):
         flag="--option", repeatable=True, default_text="none",
     )  # fmt: skip
     tuning: Tuning = setting(
-        TUNED, "tuned: the fastest correct form; idiomatic: what a competent user writes",
-        "PROFILE", only=TUNABLE,
-    )  # fmt: skip
+        TUNED, "tuned: the fastest correct form; idiomatic: what a competent user writes", "PROFILE", only=TUNABLE
+    )
     transport: TransportName = setting(
         "memory", "how events travel; memory: by queues in memory; kafka: over a broker; socket: lines of text", "NAME",
         default_text="memory, or the engine's first", group=_IN_TRANSPORT,
