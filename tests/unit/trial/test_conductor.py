@@ -116,9 +116,11 @@ def test_observers_see_start_and_verdict(make: Any, folder: RunFolder, monkeypat
                 return
             reported.clear()
 
-    testbed = fake_testbed(
-        stage=lambda: "", start=lambda plan: append_and_return(events, "up", wait_for("starting spark"))
-    )
+    def start(plan: object) -> None:
+        events.append("up")
+        wait_for("starting spark")
+
+    testbed = fake_testbed(stage=lambda: "", start=start)
     monkeypatch.setattr(trial, "prepare", lambda: wait_for(loading))
     monkeypatch.setattr(progress, "REPORT_INTERVAL_S", 0.001)
     monkeypatch.setattr(trial, "PhaseRunner", lambda *_: SimpleNamespace(conduct=lambda: record))

@@ -161,6 +161,7 @@ def test_a_search_has_its_trial_at_90_percent_too(
     figures = perform_within(tmp_path, 1, experiment, Observers())
     assert isinstance(figures, SearchFigures)
     at_90 = figures.at_90_percent
+    assert at_90 is not None
     assert (figures.sustained_per_s, figures.folder) == (1e5, "cells/001/search")
     assert (at_90.planned_per_s, at_90.seconds, at_90.report) == (9e4, 41, "cells/001/search/trials/02/report.html")
     table, _ = written(tmp_path, {"load.seed": [1, 2]}, figures, CellFigures())
