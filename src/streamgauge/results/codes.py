@@ -83,6 +83,7 @@ class Cause(_Code):
 
     DRIVER_FAILED = "driver_failed", "a process of the driver failed"
     LIMIT_REACHED = "limit_reached", "a limit of memory, processes or CPU time ended a process"
+    NO_EVENT_DUE = "no_event_due", "the trial ended before an event of its measured span was due"
     PLAN_NOT_KEPT = "plan_not_kept", "generators offered less than the plan in some second"
     SCHEDULE_DELAY = "schedule_delay", "events became available too late after their planned time"
     NEGATIVE_LATENCY = "negative_latency", "results have times before their events: a clock is wrong"

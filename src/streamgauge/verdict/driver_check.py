@@ -3,8 +3,6 @@
 import math
 from dataclasses import replace
 
-import numpy as np
-
 from streamgauge.core.clock import US
 from streamgauge.results.codes import Cause, Detail
 from streamgauge.results.verdict import Finding, Remark
@@ -31,13 +29,17 @@ def check_driver(evidence: Evidence) -> Finding:
         code = Cause.DISK_FULL if evidence.driver_disk_full and not evidence.limit_reached else says
         failed = Condition(False, code, 1, 0, "failures", {"reason": evidence.driver_reason}, says)
         return failed.finding("driver", "invalid")
+    loaded = evidence.planned_per_s > 0
+    if not loaded.any():
+        return Condition(False, Cause.NO_EVENT_DUE, None, PLAN_SHARE_MIN, "share of plan").finding("driver", "undecided")
+    plan = float((evidence.offered_per_s[loaded] / evidence.planned_per_s[loaded]).min())
     negative, delay = evidence.negative_latencies, evidence.schedule_delay_us_p99
     delay_max = max(SCHEDULE_DELAY_US_MAX, DELAY_SHARE_OF_LATENCY * _least_p50(evidence))
     stall = {"stall_s": evidence.recorder_stall_s, "span_s": evidence.span_s}
     stalled = evidence.recorder_stall_s / evidence.span_s if evidence.span_s else 0.0
     parts = [
         Condition(negative == 0, Cause.NEGATIVE_LATENCY, negative, 0, "results"),
-        _plan(evidence),
+        Condition(plan >= PLAN_SHARE_MIN, Cause.PLAN_NOT_KEPT, plan, PLAN_SHARE_MIN, "share of plan"),
         Condition(delay <= delay_max, Cause.SCHEDULE_DELAY, delay, delay_max, "us"),
         *_busy_parts(evidence, BUSY_SHARE_MAX),
         Condition(stalled <= STALL_SHARE_MAX, Cause.RECORDER_STALLED, stalled, STALL_SHARE_MAX, "share of time", stall),
@@ -48,15 +50,6 @@ def check_driver(evidence: Evidence) -> Finding:
     check = combine("driver", parts, "invalid", shown=2)
     unknown = (Remark(Detail.CORE_WAIT_UNKNOWN),) * math.isnan(wait_us)
     return replace(check, remarks=(*check.remarks, *unknown))
-
-
-def _plan(evidence: Evidence) -> Condition:
-    planned, offered = np.asarray(evidence.planned_per_s, float), np.asarray(evidence.offered_per_s, float)
-    loaded = planned > 0
-    if not loaded.any():
-        raise ValueError("no second of the plan was recorded")
-    share = float((offered[loaded] / planned[loaded]).min())
-    return Condition(share >= PLAN_SHARE_MIN, Cause.PLAN_NOT_KEPT, share, PLAN_SHARE_MIN, "share of plan")
 
 
 def _least_p50(evidence: Evidence) -> float:

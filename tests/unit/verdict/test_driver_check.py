@@ -54,4 +54,4 @@ def test_seconds_without_a_plan_are_not_judged() -> None:
     for offered in (planned, np.full(60, RATE)):
         assert check_of(judge(evidence(planned_per_s=planned, offered_per_s=offered)), "driver").state == "ok"
     driver = check_of(judge(evidence(planned_per_s=np.zeros(60))), "driver")
-    assert (driver.state, driver.code) == ("undecided", Cause.CHECK_FAILED_TO_RUN)
+    assert (driver.state, driver.code) == ("undecided", Cause.NO_EVENT_DUE)

@@ -46,6 +46,7 @@ def of_latency(**changes: Any) -> Latencies:
 NOT_COMPARED = RIGHT.model_copy(update={"judged": False, "sentence": "DuckDB ran out of memory"})
 ONE_SECOND_SHORT = np.where(SECONDS == 30, 0.98 * RATE, RATE)
 FAULTS = [
+    ("driver", "undecided", Cause.NO_EVENT_DUE, {"planned_per_s": np.zeros(0), "offered_per_s": np.zeros(0)}),
     ("driver", "invalid", Cause.PLAN_NOT_KEPT, {"offered_per_s": ONE_SECOND_SHORT}),
     ("driver", "invalid", Cause.SCHEDULE_DELAY, {"schedule_delay_us_p99": 150_000}),
     ("driver", "invalid", Cause.DRIVER_STARVED, {"core_wait_us": 50_000.0}),
@@ -174,7 +175,6 @@ def test_each_planted_fault_is_found_by_its_check(name: str, value: str, code: C
 @pytest.mark.parametrize(
     ("name", "fault"),
     [
-        ("driver", {"planned_per_s": np.zeros(0), "offered_per_s": np.zeros(0)}),
         ("driver", {"schedule_delay_us_p99": "late"}),
         ("backlog_trend", {"backlog": Samples(SECONDS, np.full(60, np.nan))}),
         ("output_trend", {"output_lag": Samples(SECONDS, np.zeros(3))}),

@@ -79,7 +79,7 @@ MORE: dict[str, dict[str, Any]] = {
     "nothing due and nothing came": {"verification": NOTHING, "sinks": (sink("results").model_copy(
         update={"rows": 0}),)},
     "a silent sink": {"silent_sinks": ("counts",)},
-    "a check that crashed": {"planned_per_s": np.zeros(60)},
+    "a check that crashed": {"schedule_delay_us_p99": "late"},
     "a number that is unknown": {"backlog_max_s": float("nan")},
     "limits of two sinks": {"levels": (LEVEL,), "sinks": (sink("dear"), sink("slow", 3e6))},
     "a limit without such a latency": {"levels": (parse_limit("closing_delay_p99 <= 2s"),)},

@@ -69,6 +69,7 @@ CAUSES: dict[StrEnum, str] = {
     Cause.LIMIT_REACHED: "{reason}",
     Cause.DRIVER_FAILED: "a process of the driver failed: {reason}",
     Cause.NEGATIVE_LATENCY: "{value:,} right results came before their event, so a clock is wrong",
+    Cause.NO_EVENT_DUE: "not judged, because the trial ended before an event of its measured span was due",
     Cause.PLAN_NOT_KEPT:
         "in the worst second the driver offered {value:beside {limit} 1} of the plan (minimum {limit:.0%})",
     Cause.SCHEDULE_DELAY: "events became available {value:us} late (p99, limit {limit:us})",
