@@ -10,6 +10,7 @@ from streamgauge.results.verdict import BackgroundLoad
 from streamgauge.verdict.verdict import judge
 from tests.unit.verdict.helpers_evidence import LEVEL, RIGHT, evidence, lag, ramp
 
+SLOW: dict[str, Any] = {"backlog": ramp(0.05)}
 SHARES = ("delivery_share", "receive_share", "disk_share")
 TOO_SLOW: list[dict[str, Any]] = [
     {"backlog": ramp(0.05)}, {"backlog": ramp(0.01)}, {"output_lag": lag(0.03)}, {"latency": (ramp(0.03),)},
@@ -74,6 +75,14 @@ def test_what_kept_the_driver_from_its_work_is_named_first(fault: dict[str, Any]
     assert (quiet.cause, beside.cause) == (quiet.checks[0].code, Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD)
     assert (quiet.value, quiet.decided_by, quiet.checks) == ("invalid", beside.decided_by, beside.checks)
     assert (quiet.load, beside.load) == (None, BackgroundLoad(0.8, 0.1))
+
+
+@pytest.mark.parametrize("fault", [{}, {"span_began": False, "verification": None}])
+def test_a_full_queue_is_advised_on_before_background_load(fault: dict[str, Any]) -> None:
+    """A larger queue may be all that lacks; the load is named behind it, and alone for any other slowness."""
+    full, slow = (advice(judge(evidence(background_share=0.4, **one))) for one in ({"overflowed": True} | fault, SLOW))
+    assert 0 < full.index("--queue-limit") < full.index("close background processes")
+    assert slow == ADVICE[Cause.BACKGROUND_LOAD]
 
 
 @pytest.mark.parametrize("option", ["memory", ""])

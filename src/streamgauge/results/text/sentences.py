@@ -400,10 +400,10 @@ def advice(judgement: Judgement, memory_option: str = "") -> str:
         return ""
     if judgement.value == "interrupted":
         return "run it again; the same command repeats the same input"
-    if judgement.cause == Cause.BACKGROUND_LOAD:
+    first, by_load = judgement.deciding[0], judgement.cause == Cause.BACKGROUND_LOAD
+    if by_load and first.code not in (Cause.QUEUE_FULL, Cause.QUEUE_FULL_AT_START):
         return ADVICE[Cause.BACKGROUND_LOAD]
-    first = judgement.deciding[0]
-    if first.code == Cause.DISK_FULL or not judgement.load_may_explain:
+    if first.code == Cause.DISK_FULL or not (by_load or judgement.load_may_explain):
         return _advice(judgement, first, memory_option)
     also = "; but first close background processes: they used {load} meanwhile, which may be the reason"
     return _advice(judgement, first, memory_option) + fill(also, load=judgement.load)
