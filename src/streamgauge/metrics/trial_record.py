@@ -74,8 +74,11 @@ class TrialRecord:
 
     @property
     def owes_all(self) -> bool:
-        """Whether every result was due: an engine that has not delivered by the deadline owes it still."""
-        return not self.ended_early
+        """Whether every result was due: an engine that has not delivered by the deadline owes it still.
+
+        Not one that is hopeless and went on: it was known to be unable to drain in time.
+        """
+        return not self.ended_early and (self.drained or not self.hopeless)
 
     @property
     def measured_until(self) -> int:

@@ -199,7 +199,7 @@ def compare_last(
         aggregation = replace(aggregation, unit_us=topic.unit_us)
         names.remove(topic.time)  # it is the event time
     earlier = compare_earlier(compared, record, aggregation, "_result_rows", ids, names)
-    note = "" if complete else ", not compared because the trial ended early"
+    note = "" if complete else ", not compared because not all input was committed"
     return f"last values of {', '.join(ids)}{note}; {earlier}", ids
 
 

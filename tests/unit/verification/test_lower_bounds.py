@@ -80,9 +80,14 @@ def test_a_missing_window_that_was_never_read_has_no_processing_time(case: Calla
     assert latencies.processing_time_us is None
 
 
-def test_what_a_trial_that_ended_early_still_owed_is_a_bound_and_no_fault(case: Callable[..., Case], make: Any) -> None:
-    """Ten batches were committed: later rows are not missing, but those of the span waited until the deadline."""
-    trial = case(ROWS, drained=False, engine_failed="the engine died")
+@pytest.mark.parametrize("how", ["engine_failed", "hopeless"])
+def test_what_a_trial_that_ended_early_still_owed_is_a_bound_and_no_fault(
+    case: Callable[..., Case], make: Any, how: str
+) -> None:
+    """Ten batches were committed: later rows are not missing, but those of the span waited until the deadline. A
+    hopeless trial that went on, and did not drain, owes no more.
+    """
+    trial = case(ROWS, drained=False, **{how: "said so"})
     rows = trial.answer()
     came = rows.filter(pc.less(rows.column(EVENT_TIME), START + 10 * US))
     empty = came.slice(0, 0)
@@ -93,6 +98,8 @@ def test_what_a_trial_that_ended_early_still_owed_is_a_bound_and_no_fault(case: 
     assert found.verification.expected == came.num_rows
     assert latency_of(found).lower_bounds == owed
     assert trial.faults(make, rows=[came.slice(1), *[empty] * 9]) == {"missing": 1}
+    trial.record.drained = how == "hopeless"
+    assert (trial.faults(make, rows=[came, *[empty] * 9]) == {}) is (how != "hopeless")
 
 
 def test_a_window_that_ends_where_a_batch_did_is_owed_one_batch_later(case: Callable[..., Case], make: Any) -> None:

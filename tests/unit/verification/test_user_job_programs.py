@@ -182,7 +182,7 @@ def test_updates_of_a_trial_that_ended_early_are_not_demanded(job_case: Callable
     program.record.early_stop = "the backlog cannot be worked off"
     found = program.verify()
     assert found.missing == 0
-    assert "not compared because the trial ended early" in found.sentence
+    assert "not compared because not all input was committed" in found.sentence
 
 
 @pytest.mark.parametrize("wrong_times", [0, 3, None])
