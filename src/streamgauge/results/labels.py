@@ -47,13 +47,22 @@ def statistic(name: str) -> str:
 
 def confirmed(trials: Sequence[TrialSummary], rate_per_s: float, at_90_percent: TrialSummary | None) -> str:
     """The label of a confirmed rate, by its engine and by the trial at 90 % of it."""
-    verdict = at_90_percent.verdict if at_90_percent is not None else None
+    verdict, rate = (at_90_percent.verdict, at_90_percent.offered_per_s) if at_90_percent is not None else (None, None)
+    share = share_of(rate, rate_per_s)
     at_90 = {
-        None: ", but not tried at 90 %",
-        "sustained": " and at 90 %",
-        "undecided": ", but undecided at 90 %",
-    }.get(verdict, f", but the trial at 90 % was {verdict}")
+        None: f", but not tried at {share}",
+        "sustained": f" and at {share}",
+        "undecided": f", but undecided at {share}",
+    }.get(verdict, f", but the trial at {share} was {verdict}")
     return f"confirmed {_confirmed_on(trials, rate_per_s)}{at_90}"
+
+
+def share_of(rate_per_s: float | None, found_per_s: float | None) -> str:
+    """The rate of a search's trial at 90 % as a share of the rate found. An earlier trial near 90 % may take its place.
+
+    `90 %` without such a trial.
+    """
+    return f"{100 * rate_per_s / found_per_s:.0f} %" if rate_per_s and found_per_s else "90 %"
 
 
 def _confirmed_on(trials: Sequence[TrialSummary], rate_per_s: float) -> str:

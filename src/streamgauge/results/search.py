@@ -74,7 +74,7 @@ class SearchResult(ResultPart):
     confirmed: bool
     """Whether the answer held on a fresh engine."""
     at_90_percent: TrialSummary | None = None
-    """The trial at 90 % of the answer; null without one."""
+    """The trial near 90 % of the answer; null without one."""
     trials: tuple[TrialSummary, ...] = ()
     """Every trial in order."""
     seconds: float = 0.0

@@ -229,7 +229,7 @@ def made_up_search() -> Result:
         high_verdict="not_sustained",
         relative_width=0.06,
         confirmed=True,
-        at_90_percent=trials[1].model_copy(update={"number": 6, "offered_per_s": 1_386_000.0, "verdict": "undecided"}),
+        at_90_percent=trials[1].model_copy(update={"number": 6, "offered_per_s": 1_463_000.0, "verdict": "undecided"}),
         trials=trials,
         seconds=372.0,
         limit="SUT CPU 188 % of 200 %: the engine is CPU bound; driver used 9 %",

@@ -278,8 +278,7 @@ def _loads(cell: MatrixCell) -> Iterator[tuple[str, CellFigures]]:
     if cell.ingested_per_s is not None:
         yield ("maximum" if best_per_s is not None else format_rate(cell.planned_per_s)), cell
     if trial is not None and trial.planned_per_s is not None and best_per_s:
-        # Not always 90 %: a search takes an earlier trial if its rate was near enough.
-        yield f"{100 * trial.planned_per_s / best_per_s:.0f} %", trial
+        yield labels.share_of(trial.planned_per_s, best_per_s), trial
 
 
 def _figure(column: str) -> Callable[[CellFigures], float | None] | None:

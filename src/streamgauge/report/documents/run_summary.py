@@ -214,15 +214,14 @@ def _sink_facts(result: Result) -> list[Fact]:
 def _search_facts(result: Result) -> list[Fact]:
     if result.search is None or (at_90 := result.search.at_90_percent) is None:
         return []
-    purpose = f", {at_90.purpose}" if at_90.purpose != "at 90 %" else ""
     parts = (
         phrases.trial_verdict(at_90),
         Measure("p50", format_us(at_90.event_time_p50_us)),
         Measure("p99", format_us(at_90.event_time_p99_us)),
         f"event time{phrases.until_counted(at_90)}",
-        f"(trial {at_90.number}{purpose}, {format_rate(at_90.offered_per_s)})",
+        f"(trial {at_90.number}, {format_rate(at_90.offered_per_s)})",
     )
-    return [Fact("at 90 %", parts)]
+    return [Fact(f"at {labels.share_of(at_90.offered_per_s, result.search.sustained_per_s)}", parts)]
 
 
 def _answer_facts(result: Result) -> list[Fact]:

@@ -127,13 +127,13 @@ def requested_events(result: Result) -> str:
 
 
 def _at_90_percent(trial: TrialSummary | None) -> str:
-    """The latency at 90 % of the rate that a search found."""
+    """The latency at about 90 % of the rate that a search found."""
     if trial is None or trial.event_time_p50_us is None:
         return ""
     rate, verdict = format_rate(trial.offered_per_s, "events/s"), phrases.trial_verdict(trial)
     counted = Latency(p50=trial.until_counted_p50_us, p99=trial.until_counted_p99_us)
     late = _late(Latency(p50=trial.event_time_p50_us, p99=trial.event_time_p99_us), "")
-    return f"At 90 % of that rate ({rate}, {verdict}): {late[:1].lower()}{late[1:]} {_counted(counted)}".strip()
+    return f"At {rate} ({verdict}): {late[:1].lower()}{late[1:]} {_counted(counted)}".strip()
 
 
 def _lateness(result: Result) -> str:

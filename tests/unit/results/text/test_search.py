@@ -64,7 +64,7 @@ def _answers() -> Iterator[str]:
     trial = TrialSummary(number=1, purpose="confirm", offered_per_s=1e6, verdict="sustained", engine_start=2)
     found = SearchResult(
         sustained_per_s=1e6, low=1e6, high=1.04e6, high_verdict="not_sustained", relative_width=0.04, confirmed=True,
-        at_90_percent=trial, trials=(trial,),
+        at_90_percent=trial.model_copy(update={"offered_per_s": 9.5e5}), trials=(trial,),
     )  # fmt: skip
     ended = Remark(SearchEnd.TRIALS_USED_UP, FACTS)
     cases: list[tuple[dict[str, Any], Remark | None, dict[str, Any]]] = [

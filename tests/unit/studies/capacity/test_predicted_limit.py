@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from streamgauge.engines.spark.options import NEAR_LIMIT
 from streamgauge.results.codes import SearchEnd
+from streamgauge.results.labels import share_of
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.constants import FAR_ABOVE
 from streamgauge.studies.capacity.search import TrialOutcome
@@ -61,7 +62,8 @@ def test_a_good_prediction_needs_four_trials() -> None:
     assert sut.purposes == ["overload", "bracket", "bracket", "bracket"]
     assert sut.fresh == [True, True, False, False]
     assert (result.confirmed, result.high_verdict, result.at_90_percent.number) == (True, "not_sustained", 2)
-    assert "confirmed on an engine started after the overload trial and at 90 %" in result.sentence
+    share = share_of(result.at_90_percent.offered_per_s, result.low)
+    assert f"confirmed on an engine started after the overload trial and at {share}" in result.sentence
 
 
 @given(capacity=capacities.filter(lambda rate: rate > 2), predicted=st.floats(0.5, 2), busy=st.booleans())

@@ -12,6 +12,7 @@ from streamgauge.core.errors import InputError
 from streamgauge.core.formatting import format_rate
 from streamgauge.engines.spark.options import NEAR_LIMIT
 from streamgauge.results.codes import SearchEnd
+from streamgauge.results.labels import share_of
 from streamgauge.results.search import SearchResult
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.search import Search, TrialOutcome, search
@@ -184,10 +185,10 @@ def test_results_of_before_refused_rates_were_stored_are_read(
 @pytest.mark.parametrize(
     ("first", "start_per_s", "restarted", "message"),
     [
-        ("sustained", 0.7e6, False, "confirmed on a fresh engine and at 90 %"),
-        ("sustained", 0.9e6, True, "confirmed on a fresh engine and at 90 %"),
-        ("undecided at 90 %", 0.7e6, False, "after a trial at {rate} that was undecided and at 90 %"),
-        ("invalid", 0.9e6, True, "confirmed on a fresh engine and at 90 %"),
+        ("sustained", 0.7e6, False, "confirmed on a fresh engine and at {share}"),
+        ("sustained", 0.9e6, True, "confirmed on a fresh engine and at {share}"),
+        ("undecided at 90 %", 0.7e6, False, "after a trial at {rate} that was undecided and at {share}"),
+        ("invalid", 0.9e6, True, "confirmed on a fresh engine and at {share}"),
         ("not_sustained", 0.7e6, False, "started for the confirmation, after a trial at {rate} that did not hold"),
         ("undecided", 0.7e6, False, "started for the confirmation, after a trial at {rate} that was undecided"),
     ],
@@ -204,8 +205,9 @@ def test_the_engine_of_a_confirmation_is_called_fresh_only_if_it_is(
     result = searched(sut, start_per_s=start_per_s)
     tried = format_rate(sut.rates[sut.purposes.index("confirm") - undecided])
     assert result.confirmed
-    assert message.format(rate=tried) in result.sentence
-    assert "at 90 %" in result.sentence
+    share = share_of(result.at_90_percent.offered_per_s, result.low)
+    assert message.format(rate=tried, share=share) in result.sentence
+    assert f"at {share}" in result.sentence
     assert ("confirmed on a fresh engine" in result.sentence) == ("fresh" in message)
     assert [request.fresh for request in sut.requests if request.purpose == "confirm"][-1] == restarted
 
@@ -241,12 +243,12 @@ def test_a_rate_is_not_confirmed_while_ninety_percent_of_it_fail() -> None:
 
 
 def test_a_trial_at_ninety_percent_of_a_rate_serves_the_next_lower_one() -> None:
-    """A width lower, it is 94.5 % of that."""
+    """A width lower, it is 94.5 % of that, and the sentence says so."""
     sut = Sut(1e6, confirm=["not_sustained"])
     result = searched(sut)
     assert sut.purposes[-3:] == [AT_90, "confirm", "confirm"]
     assert result.at_90_percent.number == len(sut.requests) - 2
-    assert "and at 90 %" in result.sentence
+    assert "and at 94 %" in result.sentence
 
 
 @pytest.mark.parametrize("trials_max", [PLENTY.trials_max, 11])
