@@ -330,7 +330,11 @@ def _run_trial(state: State, request: TrialRequest, repeat_invalid: bool = True)
     if repeat_invalid and _is_inconclusive(request, outcome):
         outcome, twice = (yield request), True
     if _is_inconclusive(request, outcome):
-        raise SearchEnded(SearchEnd.INVALID_TWICE, twice=twice, rate=request.rate_per_s, why=outcome.why)
+        raise SearchEnded(
+            # Nothing but the driver's failure makes an overload trial invalid.
+            SearchEnd.DRIVER_FAILED if request.purpose == "overload" else SearchEnd.INVALID_TWICE,
+            twice=twice, rate=request.rate_per_s, why=outcome.why,
+        )  # fmt: skip
     return outcome
 
 

@@ -481,7 +481,7 @@ def test_a_driver_that_fails_in_the_overload_trial_proves_nothing_of_the_engine(
     assert Search(PLENTY, outcomes[:1]).request == TrialRequest(CEILING, "overload", fresh=True)
     result = Search(PLENTY, outcomes).result()
     assert [trial.verdict for trial in result.trials] == ["invalid", "invalid"]
-    assert result.ended_by == SearchEnd.INVALID_TWICE
+    assert result.ended_by == SearchEnd.DRIVER_FAILED
     assert "generator 1 ended" in result.sentence
 
 
