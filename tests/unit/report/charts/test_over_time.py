@@ -85,6 +85,20 @@ def texts(svg: str) -> list[str]:
     return re.findall(r"<text[^>]*>([^<]*)</text>", svg)
 
 
+@pytest.mark.parametrize(
+    ("panel", "breaks"),
+    [("rate", True), ("backlog", True), ("frontier", True), ("latency", False), ("delay", False)],
+)
+def test_only_lines_of_rare_values_go_on_where_one_is_unknown(panel: str, breaks: bool) -> None:
+    """Results and starts of batches lie seconds apart; a rate or a backlog that is unknown is a gap."""
+    some = pa.array([5.0 if second % 4 == 3 else None for second in range(12)])
+    names = ("offered", "handed_out", "backlog_events", "frontier_lag_us", *series_files.LATENCIES)
+    batches = pa.table({"start_us": [5 * US, 9 * US], "scheduling_delay_us": [5000, 7000]})
+    line = over_time.from_series(table(**dict.fromkeys(names, some)), batches)
+    layers = getattr(over_time, f"_{panel}_panel")(line).layers
+    assert {"null" in layer.data.values for layer in layers} == {breaks}
+
+
 def replaced(table: pa.Table, name: str, values: object) -> pa.Table:
     return table.set_column(table.schema.get_field_index(name), name, pa.array(values, table.schema.field(name).type))
 
