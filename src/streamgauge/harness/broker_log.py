@@ -130,15 +130,18 @@ class Offsets:
             log.forget(before_us)
 
     def reached_us(self) -> list[int]:
-        """For each partition, the event time up to which every reader has read every stream; 0 before the first.
+        """For each partition, the event time up to which every reader has read every stream.
 
         By the last plan: a reader that has read everything of an earlier one is at the first event of the last, which
-        may be due long after those of other streams.
+        may be due long after those of other streams. A stream that was never read waits from its first event on.
         """
-        reached: list[list[int]] = [[] for _ in range(self._partitions)]
-        for (place, _, _), reader in self._readers.items():
-            reached[place[1]].append(self._time_of(place, reader.to_offset))
-        return [min(times, default=0) for times in reached]
+        read = [(place, reader.to_offset) for (place, _, _), reader in self._readers.items()]
+        known = {place for place, _ in read}
+        unread = [(place, segments[0].first) for place, segments in self._segments.items() if place not in known]
+        return [
+            min((self._time_of(*one) for one in (*read, *unread) if one[0][1] == partition), default=0)
+            for partition in range(self._partitions)
+        ]
 
     def _segment_at(self, place: StreamPartition, offset: int) -> _Segment:
         segments = self._segments[place]

@@ -60,11 +60,13 @@ def test_streams_readers_and_partitions_go_each_their_way() -> None:
 def test_what_every_reader_has_read_is_known() -> None:
     """The slowest reader of a partition, of any of its streams, says it."""
     offsets, plan = begun(2)
-    assert offsets.reached_us() == [0, 0]
+    assert [plan.count_before(0, partition, time) for partition, time in enumerate(offsets.reached_us())] == [0, 0]
     offsets.deliveries([read(10), read(4, stream="purchases"), read(8, partition=1)])
     low, other = offsets.reached_us()
     assert plan.count_before(1, 0, low) == 4
-    assert plan.count_before(0, 1, other) == 8
+    assert other == plan.event_times(1, 1, 0, 1)[0]  # of its purchases nothing was read
+    offsets.deliveries([read(9, stream="purchases", partition=1)])
+    assert plan.count_before(0, 1, offsets.reached_us()[1]) == 8
 
 
 def test_a_rare_stream_holds_no_reader_back() -> None:
