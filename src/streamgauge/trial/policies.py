@@ -218,7 +218,7 @@ class JudgedTrial(TrialPolicy):
         may_extend: whether warm-up and span may last longer than planned.
         probe_batches: whether the engine reports its batches and operator rows.
         recheck_missing: whether to wait for missing results after the deadline, to tell late from lost.
-        drain_s: seconds to wait for results after the plan's end.
+        drain_s: seconds to wait for results after the plan's end, once reads are seen.
     """
 
     def __init__(
@@ -236,7 +236,7 @@ class JudgedTrial(TrialPolicy):
     ) -> None:
         self.resolved, self.rate_per_s, self.fresh, self.duration_s = resolved, rate_per_s, fresh, duration_s
         self.may_extend, self.keep_results, self.probe_batches = may_extend, keep_results, probe_batches
-        self.recheck_missing, self.drain_s = recheck_missing, drain_s
+        self.recheck_missing, self.drain_s = recheck_missing, drain_s + resolved.unseen_s
         self.interval_s, self.closes_late = resolved.interval_s, resolved.closing_sinks
         self.results_apart = not resolved.engine.has_batch_ids
         self.stops_early = resolved.experiment.load.early_stop

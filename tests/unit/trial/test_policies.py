@@ -255,8 +255,10 @@ def test_one_second_that_was_lost_is_enough(make: Any) -> None:
     assert policies.invalid_reason(cut_short(record, 9 * US)) is None
 
 
-def test_a_judged_trial_waits_by_the_engines_interval() -> None:
+def test_a_judged_trial_waits_by_the_engines_interval_and_until_reads_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else it waits too short for the last batch."""
+    monkeypatch.setattr(ResolvedExperiment, "unseen_s", 15.0)
     values = {"workload": "windowed_aggregation", "load": {"duration": "200s"}, "options": {"trigger": "10 seconds"}}
     resolved = check(build(values))
-    assert policies.JudgedTrial(resolved, RATE, fresh=True, duration_s=200.0).interval_s == 10.0
+    trial = policies.JudgedTrial(resolved, RATE, fresh=True, duration_s=200.0, drain_s=60.0)
+    assert (trial.interval_s, trial.drain_s) == (10.0, 75.0)

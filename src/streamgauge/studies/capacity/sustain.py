@@ -193,7 +193,9 @@ class Sustain(AbstractContextManager["Sustain"]):
         """
         with suppress(DriverError):
             if conductor.testbed.engine_status().alive:
-                return conductor.drain(DRAIN_TIMEOUT_S + DRAIN_INTERVALS * self.resolved.interval_s)
+                return conductor.drain(
+                    DRAIN_TIMEOUT_S + DRAIN_INTERVALS * self.resolved.interval_s + self.resolved.unseen_s
+                )
         return False
 
 

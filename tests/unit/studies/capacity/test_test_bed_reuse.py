@@ -13,6 +13,7 @@ from streamgauge.engines.spi import EngineStatus
 from streamgauge.metrics import interference
 from streamgauge.metrics.records import Tick
 from streamgauge.metrics.trial_log import TrialLog
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.studies.capacity import sustain as sustain_module
 from streamgauge.studies.capacity.search import TrialOutcome, TrialRequest
 from streamgauge.trial import conductor as conductor_module
@@ -121,14 +122,15 @@ def test_a_search_that_goes_on_counts_engine_starts_from_where_it_was(
 def test_a_test_bed_that_cannot_be_emptied_in_time_is_given_up(
     study: RunFolder, fresh: Mock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its time grows with the engine's interval."""
+    """Its time grows with the engine's interval, and with the time until reads are seen."""
     drain = Mock(return_value=False)
+    monkeypatch.setattr(ResolvedExperiment, "unseen_s", 15.0)
     monkeypatch.setattr(conductor_module, "drain_backlog", drain)
     work = worker(study, options={"batch": "5s"}, load={"duration": "100s"})
     conductor = warm(work)
     used, is_fresh = work._conductor_for(BRACKET)
     assert (is_fresh, used is conductor) == (True, False)
-    assert [call.args[2] for call in drain.call_args_list] == [sustain_module.DRAIN_TIMEOUT_S + 20.0]
+    assert [call.args[2] for call in drain.call_args_list] == [sustain_module.DRAIN_TIMEOUT_S + 35.0]
 
 
 def test_a_test_bed_that_is_not_used_again_is_not_drained(
