@@ -95,12 +95,15 @@ def _say_at_once(options: Options) -> None:
 
 
 def _refuse_unknown(experiment: Experiment) -> None:
-    """Refuses an unknown workload or engine, with its other problems, before the modules of a trial are loaded."""
+    """Refuses an unknown workload or engine, with its other problems, before the modules of a trial are loaded.
+
+    Not of a study to resume, whose folder is locked before anything is checked.
+    """
     from streamgauge.engines.registry import declared
     from streamgauge.workloads.registry import names
 
-    workload = experiment.workload
-    if experiment.engine not in declared() or not (is_own_file(workload) or workload in names()):
+    known = is_own_file(experiment.workload) or experiment.workload in names()
+    if experiment.search.resume is None and not (known and experiment.engine in declared()):
         SHORTHANDS[experiment.command].check(experiment)
 
 

@@ -45,7 +45,7 @@ from streamgauge.studies.capacity.saturation_probe import (
     warm_up,
 )
 from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest
-from streamgauge.studies.exclusive_folder import exclusive
+from streamgauge.studies.exclusive_folder import Lock, exclusive
 from streamgauge.studies.run.prometheus import exported
 from streamgauge.studies.run.run import create_folder, interrupted_result
 from streamgauge.system.cpu_pinning import cpus
@@ -206,18 +206,18 @@ def sustain(experiment: Experiment, view: SearchObserver, on_result: OnResult = 
         InputError, MachineError: before anything was started.
         EngineError, DriverError: an engine or the driver did not start; the folder has the findings so far.
     """
-    resolved, folder = _checked(experiment)
-    require_machine(resolved)
-    folder = folder or create_folder(resolved)
-    with exclusive(folder.path, "search.resume", "a search"):
+    with exclusive("search.resume", "a search") as lock:
+        resolved, folder = _checked(experiment, lock)
+        require_machine(resolved)
+        folder = folder or create_folder(resolved, lock)
         result = _search(resolved, folder, view, on_result)
         on_result(folder, describe(resolved.flow))
         return result
 
 
-def _checked(experiment: Experiment) -> tuple[ResolvedExperiment, RunFolder | None]:
+def _checked(experiment: Experiment, lock: Lock = ignore) -> tuple[ResolvedExperiment, RunFolder | None]:
     """The search ready to start, and the folder of the one to continue, unless its user job's files changed since."""
-    experiment, folder = resumed(experiment)
+    experiment, folder = resumed(experiment, lock)
     resolved = check(experiment, new_folder=folder is None)
     if folder is not None:
         way_out = "restore the file, or start a new search without --resume"
@@ -312,8 +312,8 @@ def record(folder: RunFolder, outcomes: Iterable[TrialOutcome]) -> None:
     write_text(folder.path / MEMO, "".join(lines), OUT)
 
 
-def resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
-    """The experiment, and the folder of the search to continue."""
+def resumed(experiment: Experiment, lock: Lock = ignore) -> tuple[Experiment, RunFolder | None]:
+    """The experiment, and the folder of the search to continue, which it locks."""
     experiment = with_absolute_paths(experiment)
     if experiment.search.resume is None:
         return experiment, None
@@ -324,8 +324,8 @@ def resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
     require(file.is_file(), "search.resume", rule, str(folder.path), way_out)
     previous = read_experiment(file)
     require(previous.command == "sustain", "search.resume", rule, str(folder.path), way_out)
-    given = experiment.model_dump(mode="json")
-    name = experiment.workload
+    lock(folder.path)
+    given, name = experiment.model_dump(mode="json"), experiment.workload
     refuse([
         *broken(Rule(name == previous.workload, "workload", _SEARCH_SETTINGS, name, "leave WORKLOAD out")),
         *reproduce.contradictions(given, previous.model_dump(mode="json"), _SEARCH_SETTINGS, _FREE),

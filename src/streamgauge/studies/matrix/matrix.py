@@ -14,7 +14,6 @@ A matrix that is killed keeps every cell that ended; `--resume` runs the others.
 
 import os
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -104,10 +103,10 @@ def run_matrix(
     cells = expand(experiment)
     chosen = _chosen(cells, experiment, numbers)
     observers = Observers(observer.progress, on_result, on_study)
-    with ExitStack() as alone:
+    with exclusive("--resume", "a matrix") as lock:
         if resume is not None:
             folder = Path(resume)
-            alone.enter_context(exclusive(folder, "--resume", "a matrix"))
+            lock(folder)
             result = reopen(folder, MATRIX, MatrixResult)
             chosen = _missing(chosen, result, named=numbers is not None)
             checked = check_cells(chosen)
@@ -117,7 +116,7 @@ def run_matrix(
             checked, published = _checked(experiment, chosen)
             require_machine(*(one.resolved for one in checked))
             folder, result = _begin(experiment, cells, checked, published)
-            alone.enter_context(exclusive(folder, "--resume", "a matrix"))
+            lock(folder)
         by_number = {cell.number: cell for cell in cells}
         _write(folder, result, by_number, on_study)
         observer.begin(result, len(chosen))

@@ -1,6 +1,6 @@
 """The `run` command: one trial on a fresh test bed, with a run folder and a report."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from streamgauge.artifacts.run_folder import RunFolder
@@ -25,10 +25,11 @@ from streamgauge.user_workloads.lookup import with_absolute_paths
 STOPPED_AT_START = "stopped at its start, before the measurement"
 
 
-def create_folder(resolved: ResolvedExperiment) -> RunFolder:
-    """Creates the run folder of an experiment and writes the experiment into it."""
+def create_folder(resolved: ResolvedExperiment, lock: Callable[..., None] = ignore) -> RunFolder:
+    """Creates the run folder of an experiment, which it locks, and writes the experiment into it."""
     experiment = resolved.experiment
     folder = RunFolder.create(experiment.out or "runs", experiment.workload, experiment.engine, datetime.now(UTC))
+    lock(folder.path)
     folder.write_experiment(experiment, resolved.workload.files)
     return folder
 

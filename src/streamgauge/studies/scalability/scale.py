@@ -34,7 +34,7 @@ from streamgauge.results.scalability import (
     ScalePlan,
     ScaleResult,
 )
-from streamgauge.studies.exclusive_folder import exclusive
+from streamgauge.studies.exclusive_folder import Lock, exclusive
 from streamgauge.studies.matrix.cells import Observers, perform_within, require_same_files, rows_table, write_tables
 from streamgauge.studies.scalability.answer import (
     answered,
@@ -103,12 +103,12 @@ def scale(
     Raises:
         InputError, MachineError: before anything was started; MachineError also later, for example for a full disk.
     """
-    resume, study = experiment.search.resume, study_of(requested(experiment))
-    require_machine(*(one.resolved for one in study.checked))
-    folder = _new_folder(study.experiment) if resume is None else Path(resume)
-    with exclusive(folder, "search.resume", "a study"):
-        result = _begin(study, folder) if resume is None else reopen(folder, SCALE, ScaleResult)
-        require_same_files(study.checked, result.job_files, str(folder))
+    resume = experiment.search.resume
+    with exclusive("search.resume", "a study") as lock:
+        study = study_of(requested(experiment, lock))
+        require_machine(*(one.resolved for one in study.checked))
+        result = _begin(study, lock) if resume is None else reopen(Path(resume), SCALE, ScaleResult)
+        require_same_files(study.checked, result.job_files, result.folder)
         result = _store(study, result.model_copy(update={"cells": without_undecided(result)}), on_study)
         observer.begin(result, study.plan())
         while (point := next_point(result, study.grid)) is not None:
@@ -135,14 +135,18 @@ def exit_code(result: ScaleResult) -> ExitCode:
     return worst((ExitCode.UNDECIDED, *codes))
 
 
-def requested(experiment: Experiment) -> Experiment:
-    """The experiment with absolute paths; with `search.resume` the stored one, which other settings must not change."""
+def requested(experiment: Experiment, lock: Lock = ignore) -> Experiment:
+    """The experiment with absolute paths; with `search.resume` the stored one, which other settings must not change.
+
+    It locks the folder to resume.
+    """
     resume = experiment.search.resume
     if resume is None:
         return with_absolute_paths(experiment)
     folder = Path(resume)
     rule = f"must be the folder of a scalability study, which holds a {SCALE}"
     require((folder / SCALE).is_file(), "search.resume", rule, resume, "a folder runs/*-scale")
+    lock(folder)
     stored = read(folder / "experiment.toml")
     given, rule = experiment.model_dump(mode="json"), "must be the study's own with --resume"
     # A command line always has the defaults of the section, which a stored study may differ from.
@@ -156,16 +160,12 @@ def requested(experiment: Experiment) -> Experiment:
     return stored
 
 
-def _new_folder(experiment: Experiment) -> Path:
-    """A new folder with the experiment."""
-    folder = new_folder(experiment.out or "runs", experiment.workload, "scale", datetime.now(UTC))
-    write_text(folder / "experiment.toml", to_toml(experiment), OUT)
-    return folder
-
-
-def _begin(study: Study, folder: Path) -> ScaleResult:
-    """The result without a trial."""
+def _begin(study: Study, lock: Lock) -> ScaleResult:
+    """The result without a trial, with a new folder, which it locks."""
     experiment, plan = study.experiment, study.plan()
+    folder = new_folder(experiment.out or "runs", experiment.workload, "scale", datetime.now(UTC))
+    lock(folder)
+    write_text(folder / "experiment.toml", to_toml(experiment), OUT)
     # Loads in events per second, or keys with one of them each: the paper's own unit.
     same_axes = plan.rates == plan.loads and study.resources.setting == PARALLELISM
     return ScaleResult(

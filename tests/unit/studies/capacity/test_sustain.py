@@ -233,11 +233,17 @@ def test_a_ceiling_that_cannot_be_read_is_measured_anew(study: RunFolder, text: 
     assert [stored_ceiling(study, lambda: 1e6), stored_ceiling(study, lambda: 2e6)] == [1e6, 1e6]
 
 
-def test_a_search_that_still_runs_is_not_gone_on_with(study: RunFolder, sit: Sit) -> None:
-    """Two at one folder would write over each other's trials; that of one that has ended is free."""
+def test_a_search_that_still_runs_is_not_gone_on_with(
+    study: RunFolder, sit: Sit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two at one folder would write over each other's trials, and checks would disturb the one that runs; that of one
+    that has ended is free.
+    """
     memo = (study.path / MEMO).read_text()
-    with try_lock(study.path / LOCK), pytest.raises(InputError, match=r"search\.resume.*\n.*wait for it"):
-        sit(["undecided"] * 5, recorded(study))
+    with monkeypatch.context() as patch, try_lock(study.path / LOCK):
+        patch.setattr(sustain_module, "check", lambda *_, **__: 1 / 0)
+        with pytest.raises(InputError, match=r"search\.resume.*\n.*wait for it"):
+            sit(["undecided"] * 5, recorded(study))
     assert (study.path / MEMO).read_text() == memo
     assert sit(["undecided"] * 5).verdict.value == "undecided"
     assert sit(["undecided"] * 5).verdict.value == "undecided"

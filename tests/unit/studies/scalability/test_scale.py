@@ -285,11 +285,13 @@ def test_the_folder_has_everything(run: Run, tmp_path: Path) -> None:
     assert list(rows[0])[:6] == ["number", "resources", "load", "repetition", "outcome", "lag_growth"]
 
 
-def test_what_contradicts_a_study_is_refused(run: Run, tmp_path: Path) -> None:
+def test_what_contradicts_a_study_is_refused(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process that runs it, other settings by their names, and a folder of another kind."""
     folder = Path(run().folder)
-    with try_lock(folder / LOCK), pytest.raises(InputError, match="another process is still running"):
-        run(resumed(folder))
+    with monkeypatch.context() as patch, try_lock(folder / LOCK):
+        patch.setattr(scale_module, "study_of", lambda _: 1 / 0)
+        with pytest.raises(InputError, match="another process is still running"):
+            run(resumed(folder))
     other = {"scale": {"resources": "1,2", "criterion": "ehrenstein"}, "load": {"seed": 2}}
     with pytest.raises(InputError) as refusal:
         run(resumed(folder, workload="filter", **other))
