@@ -23,6 +23,7 @@ class TrialRecord:
 
     `prolonged_for`, `extended_for`: why the warm-up was prolonged and the span extended, once for each time.
     `hopeless`: why the trial could no longer sustain its rate, although it went on; empty if it could, or ended.
+    `held_back`: whether a generator was seen to pause because as much waited as the pace of a load allows.
     `engine_disk_full`, `disk_full`: whether a full disk is why the engine or the driver failed.
     `limit_reached`: whether `driver_failed` names a limit of this environment that ended a process.
     `engine_rejected`: whether the driver ended a program: it gave no readable result, or nothing showed its progress.
@@ -43,6 +44,7 @@ class TrialRecord:
     limit_reached: bool = False
     early_stop: str = ""
     hopeless: str = ""
+    held_back: bool = False
     interrupted: bool = False
     drained: bool = False
     deadline_us: int = 0

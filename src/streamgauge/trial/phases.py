@@ -207,6 +207,7 @@ class PhaseRunner:
         trial_log, asked_us = self.record.trial_log, self._testbed.clock.now_us()
         tick = poll(self._testbed, trial_log)
         now_us = self._testbed.clock.now_us()
+        self.record.held_back |= any(self._testbed.paused)
         if tick.ended or tick.overflowed:
             self._unexcused_us = {}
         else:

@@ -93,7 +93,8 @@ def test_a_pace_waits_for_reads(testbed: FakeTestBed) -> None:
     and neither has one that waits for something else.
     """
     testbed.silent_from_us, testbed.waiting = START + 9 * US, [1, 1]
-    assert conductor(testbed, pace_us=2 * US, drain_s=0.0).conduct().driver_failed == ""
+    record = conductor(testbed, pace_us=2 * US, drain_s=0.0).conduct()
+    assert (record.driver_failed, record.held_back) == ("", True)
     for pace_us, testbed.paused in ((None, [True, True]), (2 * US, [False, True])):
         testbed.given_us, testbed.clock.now = 0, START - US // 2
         assert "to partition 0 since 9." in conductor(testbed, pace_us=pace_us, drain_s=0.0).conduct().driver_failed

@@ -23,14 +23,14 @@ Batches = list[tuple[float, int]]
 
 
 def done_of(batches: Batches, seconds: float = 8.0, query: str = "", **more: Any) -> TrialRecord:
-    """A step that lasted `seconds`, of which the later half is measured."""
+    """A step that lasted `seconds`, of which the later half is measured; the engine held the driver back."""
     parts = [
         Delivery("purchases", START, START + US, events, START + round(when * US), number, False, query)
         for number, (when, events) in enumerate(batches)
     ]
     end = START + round(seconds * US)
     spans = TrialSpans(START, START + round(seconds * US / 2), end, end)
-    return TrialRecord(TrialLog(PLAN, deliveries=[parts]), spans, deadline_us=end, **more)
+    return TrialRecord(TrialLog(PLAN, deliveries=[parts]), spans, deadline_us=end, **{"held_back": True, **more})
 
 
 def drained_at(rate_per_s: float, **more: Any) -> TrialRecord:

@@ -23,7 +23,7 @@ from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity import saturation_probe
 from streamgauge.studies.capacity.constants import FIRST_RATE_PER_S, FIRST_S, LARGER, LAST_S, PACE_S, STEP, STEP_S
 from streamgauge.studies.capacity.saturation_probe import most_within_heap
-from streamgauge.transports.spi import Delivery
+from streamgauge.transports.spi import Chunk, Delivery
 from streamgauge.trial.phases import TrialPolicy
 from tests.unit.studies.capacity.helpers_saturation_probe import START, Batches, Stairs, done_of, drained_at
 from tests.unit.user_workloads.helpers_programs import written
@@ -196,6 +196,38 @@ def test_a_failed_test_bed_has_not_kept_up(monkeypatch: pytest.MonkeyPatch) -> N
     stairs.changed = lambda record: failed if stairs.rates[-1] == 1e6 else record
     result = stairs.climb(1e6)
     assert (result.drained_per_s, result.holds) == (pytest.approx(1e6), False)
+
+
+@pytest.mark.parametrize(
+    ("late_from_per_s", "rates", "drained_per_s"),
+    [
+        (8e5, [1e5, 8e5, 2e5, 4e5, 4e5, 4e5], 3e5),
+        (3e5, [1e5, 8e5, 2e5, 4e5, 2e5], 2e5),
+        (1.5e5, [1e5, 8e5, 2e5, 1e5], 1e5),
+    ],
+)
+def test_a_step_in_which_the_driver_is_too_slow_does_not_count(
+    monkeypatch: pytest.MonkeyPatch, late_from_per_s: float, rates: list[float], drained_per_s: float
+) -> None:
+    """A generator at full speed takes the CPU of a program, which drains little; lower steps show its limit, as far as
+    the driver keeps their plan.
+    """
+    stairs = Stairs(monkeypatch, 3e5)
+    late = drained_at(1.26e5, held_back=False)
+    stairs.changed = lambda record: late if stairs.rates[-1] >= late_from_per_s else record
+    result = stairs.climb(50e6)
+    assert (stairs.rates, result.verdict) == (rates, "not_sustained")
+    assert result.drained_per_s == pytest.approx(drained_per_s)
+    assert "heap" not in result.why
+
+
+def test_a_driver_that_kept_the_plan_or_was_held_back_is_not_late() -> None:
+    """Otherwise nothing but the engine can be why little was drained."""
+    chunk = Chunk(START, START + 8 * US, 1, START + 8 * US)
+    for held_back, offered, is_late in ((True, False, False), (False, False, True), (False, True, False)):
+        record = drained_at(100.0, held_back=held_back)
+        record.trial_log.chunks = [[chunk]] if offered else []
+        assert saturation_probe.Step(record, 1e6, 100.0, None).driver_late is is_late
 
 
 @pytest.mark.parametrize("step", [2, 3])
