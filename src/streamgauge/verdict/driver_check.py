@@ -64,15 +64,15 @@ def _least_p50(evidence: Evidence) -> float:
     return min(values) if values and len(values) == len(p50s) else evidence.output_delay_s * US
 
 
-_BUSY = (Cause.DELIVERY_BUSY, Cause.RECORDER_BUSY, Cause.RECORDER_DISK_BUSY)
-
-
 def _busy_parts(evidence: Evidence, limit: float, if_slow: bool = False) -> list[Condition]:
     """What the SUT may have waited for: the driver's deliveries, its recorder, and the recorder's disk."""
-    shares = (evidence.delivery_share, evidence.receive_share, evidence.disk_share)
+    shares = {
+        Cause.DELIVERY_BUSY: evidence.delivery_share, Cause.RECORDER_BUSY: evidence.receive_share,
+        Cause.RECORDER_DISK_BUSY: evidence.disk_share,
+    }  # fmt: skip
     return [
         Condition(share <= limit, code, share, limit, "share of time", {"if_slow": if_slow})
-        for share, code in zip(shares, _BUSY, strict=True)
+        for code, share in shares.items()
     ]
 
 
