@@ -355,17 +355,16 @@ def in_words(judgement: Judgement, memory_option: str = "") -> Verdict:
     return Verdict(
         value=judgement.value,
         cause=judgement.cause,
-        checks=tuple(map(_check, judgement.checks)),
+        checks=tuple(
+            Check(
+                name=one.name, code=one.code, value=one.value, limit=one.limit, unit=one.unit, ok=one.ok,
+                state=one.state, sentence=check_sentence(one), low=one.low, high=one.high,
+            )
+            for one in judgement.checks
+        ),
         decided_by=judgement.decided_by,
         sentence=verdict_sentence(judgement),
         advice=advice(judgement, memory_option),
-    )
-
-
-def _check(finding: Finding) -> Check:
-    return Check(
-        name=finding.name, code=finding.code, value=finding.value, limit=finding.limit, unit=finding.unit,
-        ok=finding.ok, state=finding.state, sentence=check_sentence(finding), low=finding.low, high=finding.high,
     )  # fmt: skip
 
 
