@@ -5,7 +5,7 @@
 1. `start`: the processes of the test bed.
 2. `conduct`: `trial.phases.PhaseRunner` runs warm-up, span, tail and drain. The trial's `TrialPolicy` decides whether a
    phase is extended or ended early. The outcome is a `TrialRecord`.
-3. `conclude`: `trial.conclusion.conclude` verifies, judges and writes. The outcome is a `TrialResult`.
+3. `trial.conclusion.conclude` verifies, judges and writes. The outcome is a `TrialResult`.
 
 `run` is steps two and three. `drain` empties the engine before the next trial.
 """
@@ -147,13 +147,11 @@ class TrialConductor:
         if record.interrupted:
             # Stop first: verdict and report take long beside a busy engine, and the user waits.
             self.testbed.stop()
-        result = self.conclude(folder, trial, record, report)
+        result = conclude(
+            self.resolved, self.testbed, self.observe, self.ceiling_per_s, folder, trial, record, report
+        )  # fmt: skip
         self.observe(VerdictReached(result, self.testbed))
         return result
-
-    def conclude(self, folder: RunFolder, trial: JudgedTrial, record: TrialRecord, report: EngineReport) -> TrialResult:
-        """Verifies the answers, judges and writes; `trial.conclusion` has the steps."""
-        return conclude(self.resolved, self.testbed, self.observe, self.ceiling_per_s, folder, trial, record, report)
 
     def drain(self, timeout_s: float) -> bool:
         """Drains the last trial's backlog. Returns whether everything is committed within `timeout_s`."""

@@ -31,8 +31,7 @@ from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import Verdict
 from streamgauge.trial import conclusion, interrupted, progress
-from streamgauge.trial.conductor import TrialConductor
-from streamgauge.trial.events import StepProgress
+from streamgauge.trial.events import StepProgress, ignore
 from streamgauge.trial.policies import JudgedTrial
 from tests.unit.helpers_answers import ROWS, Case
 from tests.unit.helpers_trials import cut_short, done_of, kinds_in
@@ -105,8 +104,8 @@ def concluded(make: Any, tmp_path: Path, folder: RunFolder, monkeypatch: pytest.
         resolved = check(build(values))
         monkeypatch.setattr(conclusion, "_verified", Mock(side_effect=error))
         policy, record = JudgedTrial(resolved, 1000.0, fresh=True, duration_s=10.0), make.story().record()
-        conductor = TrialConductor(resolved, testbed)
-        trial_result = conductor.conclude(folder, policy, record, report or conclusion.EngineReport())
+        report = report or conclusion.EngineReport()
+        trial_result = conclusion.conclude(resolved, testbed, ignore, None, folder, policy, record, report)
         return trial_result.result, folder.read_result()
 
     return conclude
@@ -204,7 +203,8 @@ def stopped(trial: Case, tmp_path: Path, folder: RunFolder, **settings: Any) -> 
     clock = SimpleNamespace(now_us=lambda: NOW)
     testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict), clock=clock, folder=tmp_path, processes=list)
     policy = JudgedTrial(trial.resolved, 1000.0, fresh=True, duration_s=10.0, **settings)
-    return TrialConductor(trial.resolved, testbed).conclude(folder, policy, trial.record, conclusion.EngineReport())
+    report = conclusion.EngineReport()
+    return conclusion.conclude(trial.resolved, testbed, ignore, None, folder, policy, trial.record, report)
 
 
 @pytest.fixture

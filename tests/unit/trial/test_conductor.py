@@ -89,7 +89,7 @@ def test_the_runner_of_a_pinned_trial_keeps_off_the_engines_processors(
     """While it conducts; what it starts, says of the machine and judges before and after has them all."""
     allowed, used = tuple(cpus()), list[Any]()
     record = make.story().record(engine_failed="gone")
-    monkeypatch.setattr(TrialConductor, "conclude", lambda *_: used.append(tuple(cpus())))
+    monkeypatch.setattr(trial, "conclude", lambda *_: used.append(tuple(cpus())))
     resolved = resolved_of(workload="filter", engine="known", isolation=isolation)
     run(resolved=resolved, conduct=lambda *_: append_and_return(used, tuple(cpus()), record))
     assert used == [resolved.driver_cpus or allowed, allowed]
@@ -125,7 +125,7 @@ def test_observers_see_start_and_verdict(make: Any, folder: RunFolder, monkeypat
     monkeypatch.setattr(progress, "REPORT_INTERVAL_S", 0.001)
     monkeypatch.setattr(trial, "PhaseRunner", lambda *_: SimpleNamespace(conduct=lambda: record))
     result = TrialResult(make_believe := object(), record, None)
-    monkeypatch.setattr(TrialConductor, "conclude", lambda *_: append_and_return(events, "written", result))
+    monkeypatch.setattr(trial, "conclude", lambda *_: append_and_return(events, "written", result))
     conductor = TrialConductor(resolved_of(), testbed, report)
     conductor.start(1000.0, "starting spark", folder)
     conductor.run(folder, JudgedTrial(conductor.resolved, 1000.0, fresh=True, duration_s=10.0))
@@ -163,7 +163,7 @@ def test_a_trial_that_is_interrupted_stops_its_engine_before_all_else(
         batch_progress=lambda timeout_s: append_and_return(calls, f"evidence {timeout_s}", []),
         operator_row_counts=lambda timeout_s: append_and_return(calls, f"rows {timeout_s}", []),
     )
-    monkeypatch.setattr(TrialConductor, "conclude", lambda *_: calls.append("judged"))
+    monkeypatch.setattr(trial, "conclude", lambda *_: calls.append("judged"))
     run(
         fake_testbed(engine=engine, stop=lambda: calls.append("stop")),
         record=make.story().record(interrupted=interrupted),
@@ -212,7 +212,7 @@ def test_a_search_ends_an_invalid_trial_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """A search repeats it and does not wait for its end; a run goes on, since its figures show what happened."""
-    monkeypatch.setattr(TrialConductor, "conclude", lambda conductor, folder, trial, record, report: record)
+    monkeypatch.setattr(trial, "conclude", lambda *given: given[-2])
     assert looked_at_once(run, make, tmp_path, schedule_delay_us, kind).early_stop == early_stop
 
 
