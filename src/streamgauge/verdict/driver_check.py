@@ -31,19 +31,23 @@ def check_driver(evidence: Evidence) -> Finding:
         return failed.finding("driver", "invalid")
     loaded = evidence.planned_per_s > 0
     if not loaded.any():
-        return Condition(False, Cause.NO_EVENT_DUE, None, PLAN_SHARE_MIN, "share of plan").finding("driver", "undecided")
+        return Condition(False, Cause.NO_EVENT_DUE, None, PLAN_SHARE_MIN, "share of plan").finding(
+            "driver", "undecided"
+        )
     plan = float((evidence.offered_per_s[loaded] / evidence.planned_per_s[loaded]).min())
     negative, delay = evidence.negative_latencies, evidence.schedule_delay_us_p99
     delay_max = max(SCHEDULE_DELAY_US_MAX, DELAY_SHARE_OF_LATENCY * _least_p50(evidence))
-    stall = {"stall_s": evidence.recorder_stall_s, "span_s": evidence.span_s}
     stalled = evidence.recorder_stall_s / evidence.span_s if evidence.span_s else 0.0
     parts = [
         Condition(negative == 0, Cause.NEGATIVE_LATENCY, negative, 0, "results"),
         Condition(plan >= PLAN_SHARE_MIN, Cause.PLAN_NOT_KEPT, plan, PLAN_SHARE_MIN, "share of plan"),
         Condition(delay <= delay_max, Cause.SCHEDULE_DELAY, delay, delay_max, "us"),
         *_busy_parts(evidence, BUSY_SHARE_MAX),
-        Condition(stalled <= STALL_SHARE_MAX, Cause.RECORDER_STALLED, stalled, STALL_SHARE_MAX, "share of time", stall),
-    ]
+        Condition(
+            stalled <= STALL_SHARE_MAX, Cause.RECORDER_STALLED, stalled, STALL_SHARE_MAX, "share of time",
+            {"stall_s": evidence.recorder_stall_s, "span_s": evidence.span_s},
+        ),
+    ]  # fmt: skip
     wait_us = evidence.core_wait_us
     if not math.isnan(wait_us):
         parts.append(Condition(wait_us <= CORE_WAIT_US_MAX, Cause.DRIVER_STARVED, wait_us, CORE_WAIT_US_MAX, "us"))

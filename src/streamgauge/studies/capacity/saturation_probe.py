@@ -124,10 +124,9 @@ def probe_saturation(conductor: TrialConductor, request: TrialRequest, to_the_en
     """
     # Batches without an interval fill all the time at any rate.
     ladder = RateLadder(conductor, predicts=conductor.resolved.interval_s > 0 and not to_the_end)
-    within_heap = most_within_heap(conductor.resolved)
-    highest = min(request.rate_per_s, within_heap)
+    highest = min(request.rate_per_s, most_within_heap(conductor.resolved))
     climbed, limit = 0.0, None
-    step = ladder.first(min(FIRST_RATE_PER_S, highest))
+    step = ladder.again_if_cold(ladder.step(min(FIRST_RATE_PER_S, highest), FIRST_S))
     while not step.record.ended_early and not (step.kept_up and step.rate_per_s >= highest):
         near = ladder.approach_rate(step, climbed)
         if near is not None and near < highest:
@@ -154,7 +153,7 @@ def probe_saturation(conductor: TrialConductor, request: TrialRequest, to_the_en
     if record.interrupted:
         raise KeyboardInterrupt
     kept_up_to_heap = not record.ended_early and max(drained, limit or 0.0) >= KEPT_UP_SHARE * highest
-    heap_limits = highest == within_heap < request.rate_per_s and kept_up_to_heap
+    heap_limits = highest == most_within_heap(conductor.resolved) < request.rate_per_s and kept_up_to_heap
     verdict: VerdictValue = "not_sustained"
     if record.driver_failed:
         verdict = "invalid"
@@ -229,10 +228,6 @@ class RateLadder:
         self._near_limit = conductor.resolved.engine.near_limit
         self._began = time.monotonic()
 
-    def first(self, rate_per_s: float) -> Step:
-        """The first step, made again if a fresh engine was only slow to start."""
-        return self._again_if_cold(self.step(rate_per_s, FIRST_S))
-
     def step(self, rate_per_s: float, seconds: float, before_per_s: float = 0.0, pace_s: float = PACE_S) -> Step:
         """One trial of `seconds`, or longer if windows must end. `before_per_s`: the guess if it drains nothing.
 
@@ -245,7 +240,7 @@ class RateLadder:
 
     def stay(self, step: Step) -> Step:
         """The step again, until the engine is warm, with batches about as large as in a trial."""
-        step = self._again_if_cold(step)
+        step = self.again_if_cold(step)
         if not step.is_short:
             return step
         rate, share = step.rate_per_s, step.drained_per_s / step.rate_per_s
@@ -295,8 +290,8 @@ class RateLadder:
     def _full_rate(self, rate_per_s: float, busy_share: float) -> float:
         return self._near_limit.rate_at(self._near_limit.full, rate_per_s, busy_share)
 
-    def _again_if_cold(self, step: Step) -> Step:
-        """Only a warm engine that falls behind has reached its limit."""
+    def again_if_cold(self, step: Step) -> Step:
+        """The step, made again if a fresh engine fell behind: only a warm one has then reached its limit."""
         if step.is_short and not step.repeated and self._cold_s > 0:
             return replace(self.step(step.rate_per_s, STEP_S, step.drained_per_s), repeated=True)
         return step
@@ -400,7 +395,6 @@ def drained_where_far_behind(conductor: TrialConductor, record: TrialRecord, rat
     since_s = (conductor.testbed.clock.now_us() - record.spans.start_us) / US
     drained_per_s = record.trial_log.running.taken_events() / since_s
     least_s = max(FRESH_WARMUP_S, INTERVALS_MIN * resolved.interval_s, INTERVALS_MIN * resolved.unseen_s)
-    if since_s < least_s or record.ended_early:
+    if since_s < least_s or record.ended_early or not drained_per_s:
         return None
-    is_far = far_behind(drained_per_s / rate_per_s, interference.background_share(record))
-    return drained_per_s if is_far and drained_per_s else None
+    return drained_per_s if far_behind(drained_per_s / rate_per_s, interference.background_share(record)) else None

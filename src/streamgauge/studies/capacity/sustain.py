@@ -220,8 +220,10 @@ def _checked(experiment: Experiment, lock: Lock = ignore) -> tuple[ResolvedExper
     experiment, folder = resumed(experiment, lock)
     resolved = check(experiment, new_folder=folder is None)
     if folder is not None:
-        way_out = "restore the file, or start a new search without --resume"
-        refuse(list(changed_files(resolved.workload, folder.read_result().job_files, way_out)))
+        refuse(list(changed_files(
+            resolved.workload, folder.read_result().job_files,
+            "restore the file, or start a new search without --resume",
+        )))  # fmt: skip
     return resolved, folder
 
 

@@ -152,9 +152,10 @@ def requested(experiment: Experiment, lock: Lock = ignore) -> Experiment:
     # A command line always has the defaults of the section, which a stored study may differ from.
     defaults = Scale().model_dump(mode="json")
     given["scale"] = {name: value for name, value in (given["scale"] or {}).items() if value != defaults[name]}
-    is_same = experiment.workload in ("", stored.workload)
     refuse([
-        *broken(Rule(is_same, "workload", rule, experiment.workload, "leave WORKLOAD out")),
+        *broken(Rule(
+            experiment.workload in ("", stored.workload), "workload", rule, experiment.workload, "leave WORKLOAD out"
+        )),
         *reproduce.contradictions(given, stored.model_dump(mode="json"), rule, ("out", "search.resume")),
     ])  # fmt: skip
     return stored
