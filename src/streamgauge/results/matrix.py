@@ -97,7 +97,7 @@ class SearchFigures(CellFigures):
     """What a cell that is a search found."""
 
     at_90_percent: CellFigures | None = None
-    """The same figures of a search's trial near 90 %: at `planned_per_s` over the cell's `sustained_per_s`."""
+    """The same figures of a search's trial near 90 %: `planned_per_s` over `sustained_per_s`."""
 
 
 class MatrixCell(SearchFigures):
