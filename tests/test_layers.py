@@ -125,6 +125,7 @@ MAY_IMPORT: dict[str, str] = {
         "artifacts config core preflight results studies studies.capacity studies.latency_breakdown "
         "studies.operator_profile studies.run system trial user_workloads"
     ),
+    "studies.scorecard": "artifacts config core results workloads",
     "studies.scalability": (
         "artifacts config core engines preflight results results.text stats studies studies.capacity studies.matrix "
         "system trial user_workloads verdict"
@@ -143,7 +144,8 @@ MAY_IMPORT: dict[str, str] = {
     "cli": (
         "artifacts config core dataflow engines preflight report.documents report.terminal results "
         "studies.capacity studies.compare studies.latency_breakdown studies.matrix studies.operator_profile "
-        "studies.run studies.scalability studies.selftest system transports trial user_workloads workloads"
+        "studies.run studies.scalability studies.scorecard studies.selftest system transports trial user_workloads "
+        "workloads"
     ),
     "__main__": "cli core",
 }

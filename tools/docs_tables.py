@@ -5,7 +5,8 @@
 
 A table stands between `<!-- generated: NAME -->` and `<!-- end of NAME -->`. Measured figures: `results: NAME` is the
 table of docs/results/data/NAME.csv. Coverage of the four works: docs/research/coverage.csv; of
-Ehrenstein's specification, with the tests: docs/research/scalability-checklist.csv.
+Ehrenstein's specification, with the tests: docs/research/scalability-checklist.csv. Pages of published studies come
+from docs/research/data (research_pages.py makes their files).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
-from tables import commands, coverage, dataflow, engines, fields, results, workloads
+from tables import commands, coverage, dataflow, engines, fields, research, results, workloads
 from tables.markdown import DOCS, described
 
 sys.path.append(str(DOCS.parent))  # a table is made from `tests`
@@ -27,7 +28,7 @@ PAGES = (DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md")))
 def makers() -> dict[str, Callable[[], str]]:
     """Every table that there is, by the name in its markers."""
     found: dict[str, Callable[[], str]] = {}
-    for module in (workloads, engines, commands, results, coverage, dataflow):
+    for module in (workloads, engines, commands, results, coverage, dataflow, research):
         found |= module.makers()
     for name, rows in fields.blocks().items():
         found[name] = partial(described, rows)

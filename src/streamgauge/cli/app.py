@@ -393,6 +393,23 @@ def compare(
     sys.exit(code)
 
 
+@app.command(short_help="Rate systems by what experiments found", cls=Command)
+def scorecard(
+    studies: Annotated[
+        list[str], typer.Argument(metavar="STUDY", help="folder of an experiment with a matrix, or its matrix.json")
+    ],
+    json_: AsJson = False,
+) -> None:
+    """Rate systems by the criteria of Karimov et al. 2018, table V, with the rule and the cells of each rating."""
+    from streamgauge.report.documents import scorecard as scorecard_document
+    from streamgauge.report.terminal.console import show
+    from streamgauge.studies.scorecard.scorecard import scorecard as rate
+
+    card = rate(studies)
+    print_answer(card.to_json()) if json_ else show(scorecard_document.document(card))
+    sys.exit(ExitCode.HOLDS if any(one.grade != "unknown" for one in card.ratings) else ExitCode.UNDECIDED)
+
+
 @app.command(short_help="Write the HTML report of a run folder again", cls=Command)
 def report(
     run_folder: Annotated[

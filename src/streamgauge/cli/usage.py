@@ -1,6 +1,6 @@
 """Typed words that are no command, option or value, refused in the form of every other refusal."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -44,13 +44,19 @@ class Command(TyperCommand):
             values, left, _ = parser.parse_args(args=list(args))
             ctx.meta[_TYPED] = values
             arguments = [one.name for one in self.params if one.param_type_name == "argument"]
-            words = [word for word in (*map(values.get, arguments), *left) if isinstance(word, str)]
+            typed = [given for name in arguments for given in _words(values.get(name))]
+            words = [word for word in (*typed, *left) if isinstance(word, str)]
             if "--" not in args and (unknown := [word for word in words if word.startswith("-") and word != "-"]):
                 raise InputError([_unknown_option(ctx, word.partition("=")[0]) for word in unknown], incomplete=True)
             if left:
                 rule, way_out = f"must have no further word, and {len(left)} follow", f"{ctx.command_path} --help"
                 raise InputError(Problem(ctx.command_path, rule, " ".join(left), way_out), incomplete=True)
             return super().parse_args(ctx, args)
+
+
+def _words(given: Any) -> Sequence[Any]:
+    """What an argument was given, which may take any number of words."""
+    return given if isinstance(given, list | tuple) else (given,)
 
 
 class CommandGroup(TyperGroup):

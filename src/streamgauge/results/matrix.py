@@ -133,6 +133,8 @@ class MatrixResult(StudyHead):
     """Version of this layout."""
     command: str
     """The command of every cell."""
+    experiment: dict[str, Any] = Field(default_factory=dict)
+    """The settings that all cells share; empty in older results."""
     varied: tuple[str, ...]
     """The settings that cells vary."""
     planned: int

@@ -23,7 +23,7 @@ from streamgauge.artifacts.atomic_write import OUT, write_text
 from streamgauge.artifacts.run_folder import MATRIX, new_folder, reopen, write_study
 from streamgauge.config.experiment import Experiment, Matrix
 from streamgauge.config.experiment_file import read, read_published, to_toml
-from streamgauge.config.matrix import Cell, expand, run_order, select, varied
+from streamgauge.config.matrix import Cell, expand, run_order, select, values_of, varied
 from streamgauge.config.named_files import change_files
 from streamgauge.core.errors import Problem, attempt, require
 from streamgauge.core.formatting import resume_command
@@ -181,6 +181,7 @@ def _begin(
     write_text(folder / "experiment.toml", to_toml(experiment), OUT)
     return folder, MatrixResult(
         command=experiment.command, workload=experiment.workload, engine=experiment.engine, varied=varied(cells),
+        experiment=values_of(experiment, "matrix", "paper", "out"),
         planned=len(cells), quick=experiment.is_quick_look, left_out=(experiment.matrix or Matrix()).left_out,
         environment=environment(),
         job_files={name: digest for one in checked for name, digest in one.resolved.workload.files.items()},

@@ -12,6 +12,7 @@ import pytest
 from streamgauge.artifacts.run_folder import MATRIX, read_study
 from streamgauge.config.experiment import Experiment, build
 from streamgauge.config.experiment_file import read, to_toml
+from streamgauge.config.matrix import with_settings
 from streamgauge.core.errors import InputError, MachineError
 from streamgauge.results.matrix import MatrixResult
 from streamgauge.studies.exclusive_folder import LOCK
@@ -58,6 +59,8 @@ def test_one_folder_has_every_cell_and_one_table(tmp_path: Path, run: Run) -> No
     assert [row.folder for row in result.cells] == ["cells/001/run", "cells/002/run", "cells/003/run"]
     assert (result.cells[0].report, result.finished) == ("cells/001/run/report.html", True)
     assert read_study(folder, MATRIX) == result
+    assert rates([with_settings(result.experiment, row.settings) for row in result.cells]) == [1000, 2000, 3000]
+    assert str(tmp_path) not in str(result.experiment)
     assert read(folder / "experiment.toml") == matrix_experiment(tmp_path)
     assert pq.read_table(folder / "cells.parquet").column("load.rate").to_pylist() == [1000.0, 2000.0, 3000.0]
     assert (folder / "cells.csv").read_text().splitlines()[0].startswith('"number","load.rate","repetition","verdict"')

@@ -1,0 +1,1 @@
+"""Scorecards: systems rated by criteria, from the cells of matrices."""
