@@ -78,7 +78,7 @@ def test_a_wrong_key_is_refused(changes: dict[str, Any], setting: str, rule: str
     assert (problem.setting, problem.rule, problem.way_out) == (setting, rule, way_out)
 
 
-@pytest.mark.parametrize(("name", "rows"), [("exp1_aggregation", 18), ("exp2_join", 12)])
+@pytest.mark.parametrize(("name", "rows"), [("exp1_aggregation", 18), ("exp1_dstream", 6), ("exp2_join", 12)])
 def test_the_shipped_files_have_the_papers_tables(name: str, rows: int) -> None:
     paper = read(ROOT / "experiments" / "karimov" / f"{name}.toml").paper
     assert paper is not None
