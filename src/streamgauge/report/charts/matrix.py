@@ -30,9 +30,9 @@ _COLOURS = {"sustained": "sustained", "not_sustained": "not-sustained", "invalid
 _OTHER = "undecided"
 _USED: dict[str, tuple[str, Callable[[float], tuple[float, str]]]] = {
     "event_time_p95_us": ("event time p95", unit_of_time),
-    "sut_cpu_percent": ("CPU of the system", lambda _: (1.0, "% of a core")),
-    "sut_memory_bytes": ("memory of the system at most", unit_of_size),
-    "loopback_bytes_per_s": ("traffic over the loopback", unit_of_size),
+    "sut_cpu_percent": ("SUT CPU", lambda _: (1.0, "% of a core")),
+    "sut_memory_bytes": ("SUT memory", unit_of_size),
+    "loopback_bytes_per_s": ("network", unit_of_size),
 }
 """Figure to its heading, and to the function from its greatest value to divisor and unit."""
 
@@ -66,10 +66,10 @@ def usage(result: MatrixResult) -> Figure | None:
     return figure(
         "usage",
         "Latency and resources of each combination",
-        "The 95th percentile of event-time latency of each combination, and the CPU, memory and traffic that it used.",
+        "The 95th percentile of event-time latency of each combination, and the CPU, memory and network that it used.",
         lambda width: _usage_chart(cells, names, width),
         _verdict_keys(cells),
-        ["A row without a bar has no such figure."],
+        ["A row without a bar has no such figure. The network is all traffic over the loopback."],
     )
 
 

@@ -60,16 +60,16 @@ def test_bars_of_what_combinations_used_stand_in_panels() -> None:
     failed = cell(2, "20k", verdict="not_sustained", sut_cpu_percent=90.0)
     drawn = usage(matrix(cell(1, **used), failed, cell(3, "30k")))
     assert drawn is not None
-    headings = ("event time p95 (s)", "CPU of the system (% of a core)", "memory of the system at most (GiB)")
+    headings = ("event time p95 (s)", "SUT CPU (% of a core)", "SUT memory (GiB)")
     assert [picture.count(f">{text}<") for picture in (drawn.wide, drawn.narrow) for text in headings] == [1] * 6
-    assert "traffic over the loopback" not in drawn.wide
+    assert ">network" not in drawn.wide
     assert [drawn.wide.count(f">{name}k, tuned<") for name in (10, 20, 30)] == [2, 2, 0]
     assert [drawn.narrow.count(f">{name}k, tuned<") for name in (10, 20, 30)] == [3, 3, 0]
     assert [drawn.wide.count(f'fill="var(--{name})"') for name in ("sustained", "not-sustained")] == [3, 1]
     assert [key.label for key in drawn.keys] == ["sustained", "not sustained"]
     traffic = usage(matrix(cell(1, loopback_bytes_per_s=2**21)))
     assert traffic is not None
-    assert ">traffic over the loopback (MiB/s)<" in traffic.wide
+    assert ">network (MiB/s)<" in traffic.wide
     assert usage(matrix(cell(1))) is None
     assert usage(matrix(*(cell(number, f"{number}k", **used) for number in range(1, 50)))) is None
 
