@@ -22,7 +22,7 @@ RESULTS = [page for page in PAGES if page.parent.name == "results"]
 PROJECT = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 TEXT_MODULES = sorted((ROOT / "src" / "streamgauge" / "results" / "text").glob("*.py"))
 WORDS_MAX, README_LINES_MAX, MANUAL_WORDS_MAX = 35, 110, 38_000
-WHOLE_WORDS_MAX, RESULTS_WORDS_MAX = 60_000, 6_000
+WHOLE_WORDS_MAX, RESULTS_WORDS_MAX = 61_000, 6_000
 """Words of files as `wc -w` counts them, generated text and tables included: all documents, and pages of results."""
 BANNED = (
     "but for", "in the place of", "is told", "are told", "besides", "some two minutes", "as ever", "is none", "nobody",

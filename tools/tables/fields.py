@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from streamgauge.artifacts import series_files
 from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.comparison import Comparison, ScaleComparison
-from streamgauge.results.matrix import CellFigures, MatrixResult
+from streamgauge.results.matrix import CellFigures, MatrixResult, SinkFigures
 from streamgauge.results.profile import OperatorProfile
 from streamgauge.results.run import Result
 from streamgauge.results.scalability import ScaleResult
@@ -118,6 +118,8 @@ def mark(annotation: object) -> str:
 
 def is_elsewhere(model: type[BaseModel], owner: type[BaseModel], name: str) -> bool:
     """Whether a field is explained elsewhere: the figures of a cell with those of a matrix's cell."""
+    if model is ScaleResult and owner is SinkFigures:
+        return True
     return (
         owner is CellFigures or (model is ScaleResult and issubclass(owner, CellFigures))
     ) and name in CellFigures.model_fields

@@ -11,6 +11,21 @@ from streamgauge.results.verdict import VerdictValue
 SCHEMA_VERSION = 1
 
 
+class SinkFigures(ResultPart):
+    """What a cell found of one sink, over the measured span."""
+
+    name: str
+    """The sink's name."""
+    results_per_s: float | None = None
+    """Results per second."""
+    event_time_p50_us: float | None = None
+    """Event-time latency: median."""
+    event_time_p95_us: float | None = None
+    """Its 95th percentile."""
+    event_time_p99_us: float | None = None
+    """Its 99th percentile."""
+
+
 class CellFigures(ResultPart):
     """What a cell found. A figure is null if its command has none or it is unknown; a rate is events per second."""
 
@@ -40,6 +55,8 @@ class CellFigures(ResultPart):
     """Standard deviation of that rate by second."""
     achieved_per_s: float | None = None
     """Rate of the input whose results the SUT committed."""
+    maximum_per_s: float | None = None
+    """Maximum throughput, of a trial that went on under overload; not sustained."""
     results_per_s: float | None = None
     """Results per second, of all sinks."""
     event_time_mean_us: float | None = None
@@ -84,6 +101,8 @@ class CellFigures(ResultPart):
     """Traffic over the loopback per second."""
     reference_work_us: float | None = None
     """The machine's own speed meanwhile."""
+    sinks: tuple[SinkFigures, ...] = ()
+    """Each sink, if there are several."""
 
     @property
     def code(self) -> ExitCode:

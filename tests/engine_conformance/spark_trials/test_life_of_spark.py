@@ -2,6 +2,7 @@
 
 import json
 import signal
+from collections import Counter
 from pathlib import Path
 
 import psutil
@@ -19,9 +20,15 @@ pytestmark = pytest.mark.spark
 
 
 def test_a_warm_rig_carries_trials_until_spark_is_killed(tmp_path: Path) -> None:
-    """A verified trial; in the second on the same Spark it is killed: `connected` fails, and nothing is left."""
-    with started(tmp_path, "identity", "20k", {}, {}) as running:
+    """A verified trial, whose batches read at most so many events; in the second on the same Spark it is killed:
+    `connected` fails, and nothing is left.
+    """
+    with started(tmp_path, "identity", "20k", {}, {"max_per_trigger": "20000"}) as running:
         judged = running.trial(1)
+        events: Counter[int] = Counter()
+        for part in judged.record.trial_log.all_deliveries():
+            events[part.batch] += part.events
+        assert 0 < max(events.values()) <= 20_000
         assert lost_by_count(running, judged) == {0}
         check_results(judged, 90_000)
         check_path(judged)

@@ -129,6 +129,8 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"options": {"probes": "maybe"}}, "option probes", "maybe"),
     ({"options": {"buckets": "0"}}, "option buckets", "0"),
     ({"options": {"buckets": "eight"}}, "option buckets", "eight"),
+    ({"options": {"max_per_trigger": "0"}}, "option max_per_trigger", "0"),
+    ({"options": {"max_per_trigger": "all"}}, "option max_per_trigger", "all"),
     *(
         ({"options": {name: value}}, f"option {name}", value)
         for name, value in (

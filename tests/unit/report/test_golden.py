@@ -49,8 +49,10 @@ UPDATES = Latencies(
 RESULT = made_up_result()
 SLOWER = RESULT.latency.model_copy(update={"notes": ("later",)})
 SINKS = tuple(
-    RESULT.sinks[0].model_copy(update={"name": name, "latency": latency, "verification": RESULT.verification})
-    for name, latency in (("fast", RESULT.latency), ("alerts", SLOWER))
+    RESULT.sinks[0].model_copy(
+        update={"name": name, "latency": latency, "verification": RESULT.verification, "rows_per_s": per_s}
+    )
+    for name, latency, per_s in (("fast", RESULT.latency, 250.0), ("alerts", SLOWER, 12_500.0))
 )
 NO_RATE = Rates(offered_per_s=0.0, achieved_per_s=0.0, ingested_per_s=0.0, planned_per_s=200_000.0)
 RUNS: dict[str, Any] = {

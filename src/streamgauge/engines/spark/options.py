@@ -64,6 +64,12 @@ SETTINGS = (
         "or a union of streams, else 0 seconds",
     ),
     Setting(
+        "max_per_trigger",
+        "none",
+        "the most events that a batch reads: in memory of all streams together, over Kafka of each; none: all that are "
+        "there",
+    ),
+    Setting(
         "source",
         "bundles",
         "how events enter; bundles: some thousand as a row of arrays, unpacked by a native expression; rows: singly",
@@ -390,6 +396,7 @@ def value_rules(options: Mapping[str, str]) -> list[Rule]:
     rule = "must be auto, or a number of milliseconds, seconds or minutes (Spark takes a fraction of seconds only)"
     intervals = {name: options[name] for name in ("trigger", "watermark_delay") if name in options}
     buckets = options.get("buckets", "8")
+    limit = options.get("max_per_trigger", "none")
     are_buckets = re.fullmatch("[0-9]+", buckets) and 1 <= int(buckets) <= 4096
     return [
         *(
@@ -398,6 +405,11 @@ def value_rules(options: Mapping[str, str]) -> list[Rule]:
                 f"option {name}", rule, value, f'--option {name}="1 second"',
             )
             for name, value in intervals.items()
+        ),
+        Rule(
+            limit == "none" or re.fullmatch("[1-9][0-9]{0,17}", limit),
+            "option max_per_trigger", "must be none, or a whole number of at least 1", limit,
+            "--option max_per_trigger=400000",
         ),
         Rule(are_buckets, "option buckets", "must be a whole number from 1 to 4096", buckets, "--option buckets=8"),
     ]  # fmt: skip

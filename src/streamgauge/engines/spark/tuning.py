@@ -37,6 +37,7 @@ _OF_PYSPARK = (
 """What PySpark sets for every session."""
 OF_SPARK = {
     "driver_memory": "1g",
+    "max_per_trigger": "none",
     "spark.driver.memory": "1g",
     "spark.rdd.compress": "true",
     "spark.sql.adaptive.enabled": "true",

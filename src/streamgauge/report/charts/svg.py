@@ -69,8 +69,9 @@ def floats(table: pa.Table, name: str) -> Floats:
 
 
 def named_rows(column: str, names: list[str], labels_px: int, grid: bool = False) -> Any:
-    """A vertical axis of names in their order."""
-    axis = alt.Axis(title=None, labelLimit=labels_px, minExtent=labels_px, maxExtent=labels_px, grid=grid)
+    """A vertical axis of names in their order, without labels if there is no room for them."""
+    room = {"labels": labels_px > 0, "labelLimit": labels_px - 8, "minExtent": labels_px, "maxExtent": labels_px}
+    axis = alt.Axis(title=None, grid=grid, **room)
     return alt.Y(f"{column}:N", sort=names, scale=alt.Scale(domain=names), axis=axis)
 
 

@@ -18,12 +18,13 @@ from streamgauge.core.formatting import (
     format_value,
     resume_command,
 )
-from streamgauge.report.charts.matrix import combinations
+from streamgauge.report.charts.matrix import combinations, usage
 from streamgauge.report.document_blocks import (
     QUICK,
     Cell,
     Column,
     Document,
+    Drawing,
     Paragraph,
     Section,
     Table,
@@ -41,6 +42,7 @@ _FIGURES: tuple[tuple[str, str, Format], ...] = (
     ("sustained", "sustained_per_s", format_rate),
     ("offered", "offered_per_s", format_rate),
     ("ingested", "ingested_per_s", format_rate),
+    ("maximum throughput", "maximum_per_s", format_rate),
     ("results", "results_per_s", format_rate),
     ("event time p50", "event_time_p50_us", format_us),
     ("p95", "event_time_p95_us", format_us),
@@ -68,8 +70,8 @@ def document(result: MatrixResult) -> Document:
     """Every cell with its verdict and figures."""
     verdicts = labels.counted_verdicts(row.verdict for row in result.cells)
     repeated = any(row.repetition > 1 for row in result.cells)
-    chart = combinations(result)
-    sections = [Section("cells", "Cells", blocks(chart, _cells(result)), "Cells")]
+    charts = (Drawing(lambda: combinations(result)), Drawing(lambda: usage(result)))
+    sections = [Section("cells", "Cells", blocks(charts, _cells(result), _sinks(result)), "Cells")]
     if result.published is not None:
         sections += _paper(result, result.published)
     if repeated:
@@ -154,6 +156,7 @@ def cell_line(row: MatrixCell, planned: int) -> str:
         f"repetition {row.repetition}" if row.repetition > 1 else "",
         _verdict(row),
         rate or (f"ingested {format_rate(row.ingested_per_s)}" if row.ingested_per_s is not None else ""),
+        f"maximum throughput {format_rate(row.maximum_per_s)}" if row.maximum_per_s is not None else "",
         latency if row.ingested_per_s is not None else "",
         format_duration(row.seconds),
         "" if row.verdict == "sustained" else row.sentence,
@@ -194,6 +197,25 @@ def _cells(result: MatrixResult) -> Table:
     ]
     notes = ("`cells.csv` and `cells.parquet` hold these and further figures, one row a cell.",)
     return table("Every cell that was run", columns, rows, notes=notes)
+
+
+def _sinks(result: MatrixResult) -> Table | None:
+    """Each sink of the cells that have several."""
+    columns = (
+        *numbers("cell"), *texts(*result.varied, "sink"), *numbers("results", "event time p50", "p95", "p99")
+    )  # fmt: skip
+    rows: list[tuple[Cell | str, ...]] = [
+        (
+            Cell(str(row.number), link=row.report),
+            *_settings(result.varied, row),
+            sink.name,
+            format_rate(sink.results_per_s),
+            *map(format_us, (sink.event_time_p50_us, sink.event_time_p95_us, sink.event_time_p99_us)),
+        )
+        for row in result.cells
+        for sink in row.sinks
+    ]
+    return table("Each sink of every cell", columns, rows) if rows else None
 
 
 def _shown(result: MatrixResult) -> list[tuple[str, str, Format]]:

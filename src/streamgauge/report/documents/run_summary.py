@@ -205,6 +205,7 @@ def _sink_facts(result: Result) -> list[Fact]:
         if (counted := sink.latency.until_counted_us) is not None:
             parts[-1] += f", until counted {_statistics(counted, ('p50',))[0]}"
             parts += _statistics(counted, ("p99",))
+        parts += [format_rate(sink.rows_per_s, "results/s")] if sink.rows_per_s is not None else []
         parts.append(f"{format_count(sink.rows)} results with warm-up and tail")
         parts += ["(slowest: the figures above)"] if sink.name == result.slowest_sink else []
         facts.append(Fact("sink", tuple(parts), page=False))

@@ -246,6 +246,7 @@ def _published(result: ScaleResult) -> Table:
         "Published, beside",
         (*texts("instances"), *numbers("sustained messages")),
         ((str(one.resources), format_rate(one.per_s)) for one in result.published),
+        style="published",
         notes=("Ehrenstein 2020, figure 5: topology 1 on Kafka Streams, four nodes, doublings only. Other hardware.",),
     )
 

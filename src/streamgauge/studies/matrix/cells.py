@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
 
@@ -24,7 +25,8 @@ from streamgauge.preflight.dry_run import start_s, trial_s
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.settings_checks import check
 from streamgauge.results.breakdown import LatencyBreakdown
-from streamgauge.results.matrix import CellFigures, MatrixResult, SearchFigures
+from streamgauge.results.latency import Latencies
+from streamgauge.results.matrix import CellFigures, MatrixResult, SearchFigures, SinkFigures
 from streamgauge.results.run import Result
 from streamgauge.studies.capacity.outcome import trial_result
 from streamgauge.studies.capacity.sustain import sustain, typical_s
@@ -161,8 +163,8 @@ def figures_of(result: Result) -> CellFigures:
     answers = result.verification
     rows_per_s = [sink.rows_per_s for sink in result.sinks if sink.rows_per_s is not None]
 
-    def latencies(kind: str, *statistics: str) -> dict[str, Any]:
-        return {f"{kind}_{name}_us": getattr(result.latency.by_kind(kind), name, None) for name in statistics}
+    def latencies(among: Latencies, kind: str, *statistics: str) -> dict[str, Any]:
+        return {f"{kind}_{name}_us": getattr(among.by_kind(kind), name, None) for name in statistics}
 
     return CellFigures(
         verdict=result.verdict.value,
@@ -175,6 +177,7 @@ def figures_of(result: Result) -> CellFigures:
         ingested_per_s=rate.ingested_per_s if rate else None,
         ingested_std_per_s=rate.ingested_std_per_s if rate else None,
         achieved_per_s=rate.achieved_per_s if rate else None,
+        maximum_per_s=rate.maximum_per_s if rate else None,
         results_per_s=sum(rows_per_s) if 0 < len(rows_per_s) == len(result.sinks) else None,
         backlog_max=result.backlog.max if result.backlog else None,
         faults=answers.fault_count if answers and answers.judged else None,
@@ -186,9 +189,17 @@ def figures_of(result: Result) -> CellFigures:
         others_cpu_percent=result.others_cpu_percent,
         loopback_bytes_per_s=result.loopback_bytes_per_s,
         reference_work_us=result.reference_work_us,
-        **latencies("event_time", "mean", "min", "p50", "p90", "p95", "p99", "max"),
-        **latencies("processing_time", "p50", "p99"),
-        **latencies("until_counted", "p50", "p99"),
+        **latencies(result.latency, "event_time", "mean", "min", "p50", "p90", "p95", "p99", "max"),
+        **latencies(result.latency, "processing_time", "p50", "p99"),
+        **latencies(result.latency, "until_counted", "p50", "p99"),
+        sinks=tuple(
+            SinkFigures(
+                name=sink.name,
+                results_per_s=sink.rows_per_s,
+                **latencies(sink.latency, "event_time", "p50", "p95", "p99"),
+            )
+            for sink in (result.sinks if len(result.sinks) > 1 else ())
+        ),
     )
 
 
@@ -275,11 +286,17 @@ def cells_table(result: MatrixResult, cells: Mapping[int, Cell]) -> pa.Table:
 
 
 def rows_table(first: Mapping[str, list[Any]], rows: Sequence[CellFigures]) -> pa.Table:
-    """The rows with every figure, behind other columns."""
+    """The rows with every figure, behind other columns, then `sinks.SINK.FIGURE` of each sink of any row."""
     figures = {
         name: pa.array([getattr(row, name) for row in rows], _type(field.annotation))
         for name, field in CellFigures.model_fields.items()
+        if name != "sinks"
     }
+    by_name = [{sink.name: sink for sink in row.sinks} for row in rows]
+    for sink in dict.fromkeys(chain.from_iterable(by_name)):
+        for name in [*SinkFigures.model_fields][1:]:  # behind its name
+            values = [getattr(one.get(sink), name, None) for one in by_name]
+            figures[f"sinks.{sink}.{name}"] = pa.array(values, pa.float64())
     return pa.table({name: _column(values) for name, values in first.items()} | figures)
 
 

@@ -47,15 +47,29 @@ def act(location: str, token: str, action: str, **arguments: Any) -> Any:
     return json.loads(next(iter(answers)).body.to_pybytes())
 
 
-def common_cut(locations: Sequence[str], token: str, position_us: int, query: str = "", reader: str = "") -> int:
+def frontiers(locations: Sequence[str], token: str, position_us: Sequence[int], events_max: int | None) -> list[int]:
+    """The event time that each generator has reached, or up to which a reader at its position in `position_us` gets at
+    most its part of `events_max`.
+    """
+    part = None if events_max is None else max(1, events_max // len(locations))
+    positions = zip(locations, position_us, strict=True)
+    return [act(location, token, "frontier", position_us=from_us, events_max=part) for location, from_us in positions]
+
+
+def common_cut(
+    locations: Sequence[str],
+    token: str,
+    position_us: int,
+    query: str = "",
+    reader: str = "",
+    events_max: int | None = None,
+) -> int:
     """The next cut for a reader at `position_us`. It is equal for all readers of a query in one epoch.
 
-    No later than the event time that all generators have reached.
+    No later than the event time that all generators have reached, and than `events_max` events of all streams last.
     """
-    times_us = {
-        "position_us": position_us,
-        "frontier_us": min(act(location, token, "frontier") for location in locations),
-    }
+    reached_us = min(frontiers(locations, token, [position_us] * len(locations), events_max))
+    times_us = {"position_us": position_us, "frontier_us": reached_us}
     return int(act(locations[0], token, "cut", query=query, reader=reader, **times_us))
 
 

@@ -59,7 +59,7 @@ class FlightOutlet(FlightQueue, flight.FlightServerBase):
         middleware = {"token": TokenCheck(at.token), WATCH: WatchReads(self.note_aborted)}
         flight.FlightServerBase.__init__(self, f"grpc://{at.host}:{at.port}", middleware=middleware)
         self.location = f"grpc://{at.host}:{self.port}"
-        self._actions: dict[str, Callable[..., Any]] = {"frontier": lambda: self.frontier_us, "cut": Cuts().agree}
+        self._actions: dict[str, Callable[..., Any]] = {"frontier": self.frontier_within, "cut": Cuts().agree}
 
     def do_get(self, context: Any, ticket: flight.Ticket) -> flight.RecordBatchStream:
         request = json.loads(ticket.ticket)

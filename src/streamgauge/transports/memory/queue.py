@@ -78,6 +78,21 @@ class FlightQueue(Outlet):
             ]
         return [merged for part, chunks in pieces for merged in _merged(chunks, columns, part.ingest_us)]
 
+    def frontier_within(self, position_us: int = 0, events_max: int | None = None) -> int:
+        """The frontier, or the last border up to which at most so many events lie behind a position.
+
+        At least one chunk with events is within, so that a reader goes on.
+        """
+        if events_max is None:
+            return self.frontier_us
+        with self._lock:
+            events, first = 0, bisect.bisect_left(self._stored, position_us, key=attrgetter("from_us"))
+            for chunk in self._stored[first:]:
+                if events and events + chunk.events > events_max:
+                    return chunk.from_us
+                events += chunk.events
+            return self.frontier_us
+
     def commit(self, before_us: int) -> None:
         with self._lock:
             count = bisect.bisect_right(self._stored, before_us, key=END_US)

@@ -392,6 +392,7 @@ def test_settings_that_are_not_sparks_own_are_known() -> None:
         ("receiver", "Spark's own for sockets, 2, blocks in memory and on disk, one copy", "queue"),
         ("block_interval", "200ms", "50ms"),
         ("back_pressure", "off", "on"),
+        ("max_per_trigger", "none", "5"),
     ],
 )
 @pytest.mark.parametrize("engine", ["spark", "spark-rtm", "spark-dstream"])

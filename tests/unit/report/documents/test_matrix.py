@@ -1,17 +1,20 @@
 """A matrix shown: on its page, cell by cell in the terminal, and as a plan."""
 
+import csv
 import io
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from streamgauge.core.trial import TrialSnapshot
-from streamgauge.report.charts.matrix import combinations
-from streamgauge.report.document_blocks import Table
+from streamgauge.report.charts.matrix import combinations, usage
+from streamgauge.report.document_blocks import Document, Table
 from streamgauge.report.documents.matrix import cell_line, document
 from streamgauge.report.page import render
 from streamgauge.report.terminal.studies import MatrixView
-from streamgauge.results.matrix import CellFigures, MatrixCell, MatrixResult, PublishedTable
+from streamgauge.results.matrix import CellFigures, MatrixCell, MatrixResult, PublishedTable, SinkFigures
+from streamgauge.studies.matrix.cells import rows_table, write_tables
 
 
 def cell(number: int, rate: str = "10k", repetition: int = 1, **changes: Any) -> MatrixCell:
@@ -49,6 +52,66 @@ def test_a_chart_has_a_row_for_each_combination() -> None:
     assert ("20k, tuned" in searched.wide, "sustained rate" in searched.words) == (False, True)
     assert combinations(matrix(cell(1, ingested_per_s=None))) is None
     assert combinations(matrix(*(cell(number, f"{number}k") for number in range(1, 50)))) is None
+
+
+def test_bars_of_what_combinations_used_stand_in_panels() -> None:
+    """One for each figure that some cell has, with its unit; a cell that was not sustained has another colour."""
+    used = {"event_time_p95_us": 3e6, "sut_cpu_percent": 150.0, "sut_memory_bytes": 2**31}
+    failed = cell(2, "20k", verdict="not_sustained", sut_cpu_percent=90.0)
+    drawn = usage(matrix(cell(1, **used), failed, cell(3, "30k")))
+    assert drawn is not None
+    headings = ("event time p95 (s)", "SUT CPU (% of a core)", "SUT memory (GiB)")
+    assert [picture.count(f">{text}<") for picture in (drawn.wide, drawn.narrow) for text in headings] == [1] * 6
+    assert ">network" not in drawn.wide
+    assert [drawn.wide.count(f">{name}k, tuned<") for name in (10, 20, 30)] == [2, 2, 0]
+    assert [drawn.narrow.count(f">{name}k, tuned<") for name in (10, 20, 30)] == [3, 3, 0]
+    assert [drawn.wide.count(f'fill="var(--{name})"') for name in ("sustained", "not-sustained")] == [3, 1]
+    assert [key.label for key in drawn.keys] == ["sustained", "not sustained"]
+    traffic = usage(matrix(cell(1, loopback_bytes_per_s=2**21)))
+    assert traffic is not None
+    assert ">network (MiB/s)<" in traffic.wide
+    assert usage(matrix(cell(1))) is None
+    assert usage(matrix(*(cell(number, f"{number}k", **used) for number in range(1, 50)))) is None
+
+
+ON_PAGE = {
+    "sustained": "sustained_per_s", "offered": "offered_per_s", "ingested": "ingested_per_s",
+    "maximum throughput": "maximum_per_s", "results": "results_per_s", "event time p50": "event_time_p50_us",
+    "p95": "event_time_p95_us", "p99": "event_time_p99_us", "until counted p50": "until_counted_p50_us",
+    "most backlog": "backlog_max", "faults": "faults", "SUT CPU": "sut_cpu_percent",
+    "broker CPU": "broker_cpu_percent", "SUT memory": "sut_memory_bytes", "network": "loopback_bytes_per_s",
+}  # fmt: skip
+SINKS_ON_PAGE = {name: ON_PAGE[name] for name in ("results", "event time p50", "p95", "p99")}
+IN_TERMINAL = ("sustained", "maximum throughput", "event time p50", "p99")
+
+
+def first_row(shown: Document, caption: str) -> dict[str, str]:
+    """The first row of a table of the section of cells, by heading."""
+    (found,) = (one for one in shown.sections[0].blocks if isinstance(one, Table) and one.caption == caption)
+    return {column.heading: one.text for column, one in zip(found.columns, found.rows[0].cells, strict=True)}
+
+
+def test_figures_of_page_json_csv_and_terminal_agree(tmp_path: Path) -> None:
+    """Each figure of a cell and of its sink has a number of its own, which stands under its heading everywhere."""
+    fields = {name: 101.0 + n for n, name in enumerate(ON_PAGE.values())} | {"sut_memory_bytes": 201 * 2**20,
+              "loopback_bytes_per_s": 202 * 2**20}  # fmt: skip
+    sink = SinkFigures(name="alerts", **{name: 301.0 + n for n, name in enumerate(SINKS_ON_PAGE.values())})
+    result = matrix(cell(1, **fields, sinks=(sink, SinkFigures(name="x"))))
+    write_tables(tmp_path, "cells", rows_table({}, result.cells))
+    with (tmp_path / "cells.csv").open(newline="") as lines:
+        (in_csv,) = csv.DictReader(lines)
+    read = MatrixResult.model_validate_json(result.model_dump_json())
+    on_page = first_row(document(read), "Every cell that was run")
+    of_sink = first_row(document(read), "Each sink of every cell")
+    in_terminal = cell_line(read.cells[0], 3)
+    for shown, headings, of_json, prefix in (
+        (on_page, ON_PAGE, read.cells[0], ""), (of_sink, SINKS_ON_PAGE, read.cells[0].sinks[0], "sinks.alerts."),
+    ):  # fmt: skip
+        for heading, field in headings.items():
+            number = float(shown[heading].split()[0]) * (2**20 if "MiB" in shown[heading] else 1)
+            assert (number, number) == (float(in_csv[prefix + field]), getattr(of_json, field)), heading
+    assert in_csv["sinks.x.results_per_s"] == ""
+    assert [f"{name} {on_page[name]}" in in_terminal for name in IN_TERMINAL] == [True] * len(IN_TERMINAL)
 
 
 PUBLISHED = PublishedTable(

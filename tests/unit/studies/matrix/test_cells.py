@@ -15,6 +15,7 @@ from streamgauge.config.experiment import build
 from streamgauge.config.matrix import expand, varied
 from streamgauge.core.errors import DriverError, EngineError, InputError, MachineError, Problem
 from streamgauge.core.exit_codes import ExitCode
+from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.matrix import CellFigures, MatrixCell, MatrixResult, SearchFigures
 from streamgauge.results.run import SinkResult
 from streamgauge.results.search import SearchResult, TrialSummary
@@ -144,6 +145,34 @@ def test_what_papers_plot_are_figures(result: Any) -> None:
     assert figures_of(result.model_copy(update={"sinks": unknown})).results_per_s is None
 
 
+def test_the_maximum_throughput_is_a_figure(result: Any) -> None:
+    """Of a trial that went on under overload; of others it is unknown."""
+    overloaded = result.model_copy(update={"rate": result.rate.model_copy(update={"maximum_per_s": 8e4})})
+    assert [figures_of(one).maximum_per_s for one in (overloaded, result)] == [8e4, None]
+
+
+def test_each_of_several_sinks_has_figures(result: Any, tmp_path: Path) -> None:
+    """Its rate and its latencies are columns, and null for a cell without that sink; a single sink has none."""
+    faster = result.latency.model_copy(update={"event_time_us": Latency(p50=1.0, p95=2.0, p99=3.0)})
+    sinks = [
+        SinkResult(name=name, rows=9, rows_per_s=rate, latency=latency)
+        for name, rate, latency in (("fast", 2.0, faster), ("slow", None, Latencies()))
+    ]
+    several = figures_of(result.model_copy(update={"sinks": sinks}))
+    assert [one.name for one in several.sinks] == ["fast", "slow"]
+    assert figures_of(result.model_copy(update={"sinks": sinks[:1]})).sinks == ()
+    one_more = several.model_copy(update={"sinks": several.sinks[1:], "at_90_percent": None})
+    at_90 = SearchFigures(**dict(several), at_90_percent=several)
+    table, _ = written(tmp_path, {"load.seed": [1, 2, 3]}, at_90, one_more, CellFigures())
+    names = ["results_per_s", "event_time_p50_us", "event_time_p95_us", "event_time_p99_us"]
+    columns = [name for name in table.column_names if name.startswith("sinks.")]
+    assert columns == [f"sinks.{sink}.{name}" for sink in ("fast", "slow") for name in names]
+    assert [table[f"sinks.fast.{name}"][0].as_py() for name in names] == [2, 1, 2, 3]
+    assert table["sinks.fast.results_per_s"].to_pylist()[1:] == [None, None]
+    assert table["sinks.slow.results_per_s"].to_pylist() == [None] * 3
+    assert table["at_90_percent.sinks.fast.event_time_p99_us"].to_pylist() == [3.0, None, None]
+
+
 def test_a_search_has_its_trial_at_90_percent_too(
     monkeypatch: pytest.MonkeyPatch, result: Any, make_run: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -252,7 +281,8 @@ def test_the_columns_are_number_settings_repetition_and_figures(tmp_path: Path) 
     matrix = {"load.rate": ["10k", "1.5M"], "parameters.range": ["4s"], "parameters.packs": [10], "tuning": ["tuned"]}
     first = CellFigures(verdict="sustained", ingested_per_s=9999.5, faults=0, sentence='said "so",\nin two lines')
     table, rows = written(tmp_path, matrix, first, CellFigures(verdict="invalid"))
-    assert table.column_names == list(rows[0]) == ["number", *matrix, "repetition", *CellFigures.model_fields]
+    figures = [name for name in CellFigures.model_fields if name != "sinks"]
+    assert table.column_names == list(rows[0]) == ["number", *matrix, "repetition", *figures]
     assert table.column("load.rate").to_pylist() == [10_000.0, 1_500_000.0]
     assert table.column("faults").to_pylist() == [0, None]
     types = [table.schema.field(name).type for name in ("parameters.packs", "parameters.range", "ingested_per_s")]

@@ -154,6 +154,20 @@ def test_the_common_frontier_is_the_slowest_generators(pair: list[FlightOutlet])
     assert client.common_cut(locations, TOKEN, 0) == 3 * CHUNK_US
 
 
+@pytest.mark.parametrize(("position", "events_max", "border"), [
+    (0, None, 5), (0, 4 * 100, 2), (1, 4 * 100, 3), (4, 4 * 100, 5), (0, 4 * 100 - 1, 1), (2, 1, 3), (5, 1, 5),
+])  # fmt: skip
+def test_a_cut_may_be_limited_to_so_many_events(
+    pair: list[FlightOutlet], position: int, events_max: int | None, border: int
+) -> None:
+    """Of both streams and generators together; a chunk of each is always within."""
+    for one in pair:
+        offer(one, range(5))
+    locations = [one.location for one in pair]
+    cut_us = client.common_cut(locations, TOKEN, position * CHUNK_US, events_max=events_max)
+    assert cut_us == border * CHUNK_US
+
+
 @pytest.mark.parametrize("steps", [
     [(0, 50, "", "a", 50), (0, 50, "", "b", 50), (50, 40, "", "a", 50), (90, 60, "", "a", 90)],
     [(0, 50, "", "a", 50), (0, 50, "", "b", 50), (50, 50, "", "a", 50), (50, 80, "", "b", 50), (50, 90, "", "a", 90),

@@ -39,6 +39,15 @@ def offer(queue: FlightQueue, index: int, rows: int = 10, first: int = 0) -> Non
     queue.offer(low, low + CHUNK_US, {name: chunk_of(first, rows) for name in STREAMS}, low + CHUNK_US + 7)
 
 
+def test_a_limited_frontier_passes_over_chunks_without_events() -> None:
+    """A reader that stood before them would read nothing for ever."""
+    queue = queue_of()
+    for index, rows in enumerate((0, 0, 10, 0, 10)):
+        offer(queue, index, rows)
+    assert [queue.frontier_within(at(first), 5) for first in range(6)] == [at(n) for n in (3, 3, 3, 5, 5, 5)]
+    assert queue.frontier_within() == at(5)
+
+
 def at(index: int) -> int:
     return START + index * CHUNK_US
 

@@ -59,6 +59,7 @@ class FlightAdapter(TransportAdapter):
             "query": query,
             "reader": str(reader),
             **(event_range or {}),
+            **({"events_max": self.events_max} if self.events_max else {}),
         }
         frame_reader: Any = session.readStream if event_range is None else session.read
         configured = frame_reader.format(format_of(query)).options(**options)

@@ -20,6 +20,7 @@ from pyspark.sql.datasource import (
     InputPartition,
     WriterCommitMessage,
 )
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
 from streamgauge.engines.spark.io.event_batching import pack, validate_rows
 from streamgauge.engines.spark.lowering.arrow_blocks import Packing, first_serial
@@ -49,8 +50,8 @@ class Committed(WriterCommitMessage):
 class StreamgaugeSource(DataSource):
     """Spark's data source. Options: query, token.
 
-    Reading: stream, reader, columns, locations, frontier, nullable, bundled, packing; for a batch read also from_us,
-    to_us, batch. Writing: location, sinks, batch.
+    Reading: stream, reader, columns, locations, frontier, nullable, bundled, packing, events_max; for a batch read also
+    from_us, to_us, batch. Writing: location, sinks, batch.
     """
 
     def reader(self, schema: Any) -> DataSourceReader:
@@ -112,16 +113,24 @@ class Reader(_Reading, DataSourceStreamReader):
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
         self._common = options["frontier"] == "common"
+        events_max = options.get("events_max")
+        self._limit = ReadAllAvailable() if events_max is None else ReadMaxRows(int(events_max))
 
     def initialOffset(self) -> dict[str, list[int]]:
         return {POSITIONS: [0] * len(self._locations)}
 
-    def latestOffset(self, start: dict[str, list[int]], limit: Any) -> dict[str, list[int]]:
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return self._limit
+
+    def latestOffset(self, start: dict[str, list[int]], limit: ReadLimit) -> dict[str, list[int]]:
+        events_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         if self._common:
             who = f"{self._stream}/{self._number}"
-            cut_us = client.common_cut(self._locations, self._token, max(start[POSITIONS]), self._query, who)
+            cut_us = client.common_cut(
+                self._locations, self._token, max(start[POSITIONS]), self._query, who, events_max
+            )
             return {POSITIONS: [cut_us] * len(self._locations)}
-        frontiers = [client.act(location, self._token, "frontier") for location in self._locations]
+        frontiers = client.frontiers(self._locations, self._token, start[POSITIONS], events_max)
         return {POSITIONS: [max(old, new) for old, new in zip(start[POSITIONS], frontiers, strict=True)]}
 
     def partitions(self, start: dict[str, list[int]], end: dict[str, list[int]]) -> list[InputPartition]:

@@ -177,6 +177,8 @@ class KafkaAdapter(TransportAdapter):
         typed = tuple((name, types[name]) for name in self._edges.columns[source.name] if name != INGEST_TIME)
         layout, is_json = encoding(self._request.encoding, typed), self._request.encoding == "json"
         configured = session.readStream.format("kafka").options(**self._clients.reading, **brokers(self._request))
+        if self.events_max:
+            configured = configured.option("maxOffsetsPerTrigger", self.events_max)
         messages = configured.option("subscribe", topic_of(self._edges.inputs[0].token, source.name)).load()
         if self._json_parser == "arrow" and is_json and is_parsable(wire_types(typed).values()):
             opened = parsed_in_blocks(messages, layout, typed)

@@ -61,6 +61,11 @@ class TransportAdapter:
     def __init__(self, edges: Edges, options: Mapping[str, str]) -> None:
         self._edges, self._options = edges, options
 
+    @property
+    def events_max(self) -> str:
+        """The most events of a batch; empty without a limit."""
+        return self._options.get("max_per_trigger", "none").removesuffix("none")
+
     def configuration(self) -> dict[str, str]:
         """Spark settings that the transport needs."""
         return {}

@@ -4,10 +4,13 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from pyspark.sql.types import IntegerType, LongType, StructType
 
+from streamgauge.core.schema import Schema
+from streamgauge.dataflow.nodes import Source
 from streamgauge.engines.spark.io import kafka
 from streamgauge.engines.spark.io.kafka import KafkaAdapter, messages, report_positions
 from streamgauge.engines.spi import Edge, Edges
@@ -70,6 +73,21 @@ def test_the_types_of_a_query_are_requested_once(tmp_path: Path, monkeypatch: py
     assert frame.schemas == 1
     assert [mark.sinks for mark in sent if mark.first] == [{"out": {"n": "int", "event_time": "bigint"}}] * 3
     assert [(mark.batch, mark.first) for mark in sent] == [(n, first) for n in range(3) for first in (True, False)]
+
+
+@pytest.mark.parametrize(("options", "limited"), [({}, False), ({"max_per_trigger": "5"}, True)])
+def test_the_most_events_of_a_batch_are_sparks_read_limit(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, str], limited: bool
+) -> None:
+    monkeypatch.setattr(kafka, "F", Mock())
+    edges = Edges((Edge("", "run"),), Edge("", "run"), {"rows": ("n", "event_time", "event_id")},
+                  transport_options={"brokers": "127.0.0.1:9092"})  # fmt: skip
+    rows, session = Source("rows", Schema.from_types(n="int")), Mock()
+    reader = session.readStream.format.return_value.options.return_value
+    reader.option.return_value = reader
+    KafkaAdapter(edges, options).read(session, rows, ["n"], "q0", 0)
+    given = dict(call.args for call in reader.option.call_args_list)
+    assert given.get("maxOffsetsPerTrigger") == ("5" if limited else None)
 
 
 class FakeQuery:
