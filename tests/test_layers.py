@@ -127,7 +127,7 @@ MAY_IMPORT: dict[str, str] = {
     ),
     "studies.scalability": (
         "artifacts config core engines preflight results results.text stats studies studies.capacity studies.matrix "
-        "system trial user_workloads verdict"
+        "system trial verdict"
     ),
     "studies.selftest": (
         "config core engines.synthetic harness metrics preflight results studies.capacity studies.run system trial"

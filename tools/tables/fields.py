@@ -31,7 +31,7 @@ FILES: Mapping[str, tuple[type[BaseModel], tuple[str, ...]]] = {
     )),
     "characterization.json": (OperatorProfile, ("input, operators, ways, apply, applied, thesis, memory",)),
     "anatomy.json": (LatencyBreakdown, ("trials",)),
-    "matrix.json": (MatrixResult, ("cells, published",)),
+    "matrix.json": (MatrixResult, ("cells, published, sweep",)),
     "scale.json": (ScaleResult, ("cells", "capacities, demands, fits, published")),
     "compare --json": (Comparison, ("a, not_the_same, figures, gates",)),
     "compare of two studies --json": (ScaleComparison, ("a, not_the_same, capacities, demands",)),

@@ -9,6 +9,8 @@ from streamgauge.results.codes import ResultPart, StudyHead, version_field
 from streamgauge.results.verdict import VerdictValue
 
 SCHEMA_VERSION = 1
+KNEE_LOADS_MIN = 3
+"""Loads that a knee needs. With two there is only a first and a last one."""
 
 
 class CellFigures(ResultPart):
@@ -126,13 +128,33 @@ class PublishedTable(ResultPart):
     """Its rows, as texts."""
 
 
+class Sweep(ResultPart):
+    """What a sweep is beside a matrix over the rate. A load is a share of one rate; 1 is 100 %."""
+
+    loads: tuple[float, ...]
+    """The load of each cell, by number."""
+    full_per_s: float | None
+    """Events per second of 100 %; null until the search has found it."""
+    p99_needs_s: float | None = None
+    """Span that a p99 needs; null if the trials' own is long enough, or if only a trial shows it."""
+    search: CellFigures | None = None
+    """The search that found 100 %; null if it was given."""
+    candidates: tuple[float, ...] = ()
+    """The sustained loads with a p99 below the first that was not sustained; empty until the sweep is finished."""
+    knee: float | None = None
+    """Of at least three candidates the one with the greatest rate / p99 latency. Null if not known."""
+
+    def load_of(self, cell: "MatrixCell | PlannedCell") -> float:
+        return self.loads[cell.number - 1]
+
+
 class MatrixResult(StudyHead):
     """The cells of a matrix, as far as they were run."""
 
     schema_version: int = version_field(SCHEMA_VERSION)
     """Version of this layout."""
     command: str
-    """The command of every cell."""
+    """The command of every cell; `sweep` if the cells are the loads of one."""
     varied: tuple[str, ...]
     """The settings that cells vary."""
     planned: int
@@ -145,6 +167,8 @@ class MatrixResult(StudyHead):
     """SHA-256 of user jobs, samples and data at the start. A resumed matrix refuses changed files."""
     published: PublishedTable | None = None
     """The rows of `[paper]`; null without it."""
+    sweep: Sweep | None = None
+    """The loads and the knee of a sweep; null for any other matrix."""
     cells: tuple[MatrixCell, ...] = ()
     """The cells that were run, by number."""
 
@@ -184,8 +208,12 @@ class MatrixPlan(ResultPart):
     """Whether `--quick` made it."""
     left_out: tuple[dict[str, Any], ...] = ()
     """The cells that it left out."""
+    sweep: Sweep | None = None
+    """The loads of a sweep; null for any other matrix."""
+    search_s: float | None = None
+    """Estimated time of a search before the cells; null without one."""
 
     @property
     def seconds(self) -> float:
-        """Estimated time of the cells whose time can be foreseen."""
-        return sum(cell.seconds or 0.0 for cell in self.cells)
+        """Estimated time of a search, and of the cells whose time can be foreseen."""
+        return (self.search_s or 0.0) + sum(cell.seconds or 0.0 for cell in self.cells)
