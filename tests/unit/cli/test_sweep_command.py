@@ -37,7 +37,7 @@ def test_page_json_table_and_terminal_agree(stand: Path, monkeypatch: pytest.Mon
     shown = invoke("experiment", "--resume", result.folder)
     page, table = (folder / "report.html").read_text(), (folder / "cells.csv").read_text()
     for number, load, rate, p99 in ((1, "50 %", "4000", "20 ms"), (2, "75 %", "6000", "40 ms")):
-        assert f'{number},{float(load.removesuffix(" %")) / 100:g},{rate}' in table
+        assert f"{number},{float(load.removesuffix(' %')) / 100:g},{rate}" in table
         for text in (page, shown.stdout):
             assert [text.count(one) > 0 for one in (load, rate, p99)] == [True] * 3
     assert "knee not known" in page

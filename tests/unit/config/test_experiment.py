@@ -42,9 +42,9 @@ def test_a_bad_file_is_refused(tmp_path: Path, text: str, setting: str, got: str
     assert (problem.setting, got in str(problem.got), problem.way_out == "") == (setting, True, False)
 
 
-def lines_of(way_out: str) -> list[str]:
-    """The way out of a problem as lines of a file, with dotted names."""
-    text = in_file_terms(Problem("a setting", "a rule", "a value", way_out)).way_out
+def lines_of(way_out: str, setting: str) -> list[str]:
+    """The way out of a problem of a setting as lines of a file, with dotted names."""
+    text = in_file_terms(Problem(setting, "a rule", "a value", way_out)).way_out
     lines = [re.fullmatch(r"(.+?)(?: below \[(\w+)\])?", part) for part in text.split(" and ")]
     return [f"{line[2]}.{line[1]}" if line[2] else line[1] for line in lines if line]
 
@@ -54,9 +54,9 @@ def test_the_way_out_of_a_setting_is_a_line_of_the_file(name: str) -> None:
     """The option's accepted value, in the file, builds an experiment that has it."""
     info = SETTINGS[name]
     if info.way_out.endswith("with another value"):
-        assert lines_of(info.way_out) == [f"{name} with another value"]
+        assert lines_of(info.way_out, name) == [f"{name} with another value"]
         return
-    values = tomllib.loads("\n".join(["", *lines_of(info.way_out)]))
+    values = tomllib.loads("\n".join(["", *lines_of(info.way_out, name)]))
     section, _, key = name.rpartition(".")
     assert list(values[section] if section else values) == [key or name]
     command = info.commands[0]
