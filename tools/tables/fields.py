@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from streamgauge.artifacts import series_files
 from streamgauge.results.breakdown import LatencyBreakdown
+from streamgauge.results.codes import StudyHead
 from streamgauge.results.comparison import Comparison, ScaleComparison
 from streamgauge.results.matrix import CellFigures, MatrixResult
 from streamgauge.results.profile import OperatorProfile
@@ -29,6 +30,7 @@ FILES: Mapping[str, tuple[type[BaseModel], tuple[str, ...]]] = {
         "verdict", "rate", "latency, sinks", "backlog, lag, driver", "verification", "search",
         "processes, phases, input, data, operators",
     )),
+    "each study": (StudyHead, ()),
     "characterization.json": (OperatorProfile, ("input, operators, ways, apply, applied, thesis, memory",)),
     "anatomy.json": (LatencyBreakdown, ("trials",)),
     "matrix.json": (MatrixResult, ("cells, published, sweep",)),
@@ -117,7 +119,9 @@ def mark(annotation: object) -> str:
 
 
 def is_elsewhere(model: type[BaseModel], owner: type[BaseModel], name: str) -> bool:
-    """Whether a field is explained elsewhere: the figures of a cell with those of a matrix's cell."""
+    """Whether a field is explained elsewhere: the head of a study, or the figures of a cell of another matrix."""
+    if issubclass(owner, StudyHead) and name in StudyHead.model_fields:
+        return owner is not StudyHead
     return (
         owner is CellFigures or (model is ScaleResult and issubclass(owner, CellFigures))
     ) and name in CellFigures.model_fields

@@ -17,6 +17,7 @@ from streamgauge.config.setting_info import (
     COMMANDS,
     ENGINE_UNDER_LOAD,
     NAME_VALUE,
+    TABLES,
     Command,
     Duration,
     Loads,
@@ -33,6 +34,7 @@ from streamgauge.config.setting_info import (
     setting,
     settings_of,
     whole,
+    without_tables,
 )
 from streamgauge.core.errors import Fault, InputError, faults_of, nearest, problems_of, require
 from streamgauge.core.formatting import leaves
@@ -411,36 +413,6 @@ class Experiment(ConfigModel):
 
 PROGRAM_DEFAULTS = {"engine": "external", "transport": "kafka"}
 """The defaults of a program of the user's own."""
-TABLES = {
-    "engine": {"name": "engine", "parallelism": "parallelism", "options": "options"},
-    "transport": {"name": "transport", "partitions": "partitions", "options": "transport_options"},
-}
-"""The settings that a file may also write as keys of one table, such as `engine.parallelism`."""
-
-
-def flat_name(name: str) -> str:
-    """The dotted name of a setting, of one that `TABLES` lists too."""
-    table, _, key = name.partition(".")
-    first, dot, rest = key.partition(".")
-    flat = TABLES.get(table, {}).get(first)
-    return name if flat is None else f"{flat}{dot}{rest}"
-
-
-def without_tables(values: dict[str, Any]) -> dict[str, Any]:
-    """The values with the keys of `TABLES` as settings. A key that is no setting stays, and is refused."""
-    flat = dict(values)
-    for table, names in TABLES.items():
-        if not isinstance(given := values.get(table), dict):
-            continue
-        del flat[table]
-        for key, value in given.items():
-            name = names.get(key, f"{table}.{key}")
-            rule, way_out = f"must be given once, and {name} is given too", f"only one of {table}.{key} and {name}"
-            require(name not in flat, f"{table}.{key}", rule, value, way_out)
-            flat[name] = value
-    return flat
-
-
 CRITERION_SPANS = {"slope": {"duration": "30s"}, "ehrenstein": {"warmup": "180s", "duration": "360s"}}
 """The spans of a trial by the criterion of `scale`, unless others are given."""
 

@@ -233,3 +233,33 @@ def list_of(parse: Callable[[Any], Any]) -> BeforeValidator:
 def _as_list(given: Any) -> list[Any]:
     values = given.split(",") if isinstance(given, str) else given
     return list(values) if isinstance(values, list | tuple) else [values]
+
+
+TABLES = {
+    "engine": {"name": "engine", "parallelism": "parallelism", "options": "options"},
+    "transport": {"name": "transport", "partitions": "partitions", "options": "transport_options"},
+}
+"""The settings that a file may also write as keys of one table, such as `engine.parallelism`."""
+
+
+def flat_name(name: str) -> str:
+    """The dotted name of a setting, of one that `TABLES` lists too."""
+    table, _, key = name.partition(".")
+    first, dot, rest = key.partition(".")
+    flat = TABLES.get(table, {}).get(first)
+    return name if flat is None else f"{flat}{dot}{rest}"
+
+
+def without_tables(values: dict[str, Any]) -> dict[str, Any]:
+    """The values with the keys of `TABLES` as settings. A key that is no setting stays, and is refused."""
+    flat = dict(values)
+    for table, names in TABLES.items():
+        if not isinstance(given := values.get(table), dict):
+            continue
+        del flat[table]
+        for key, value in given.items():
+            name = names.get(key, f"{table}.{key}")
+            rule, way_out = f"must be given once, and {name} is given too", f"only one of {table}.{key} and {name}"
+            require(name not in flat, f"{table}.{key}", rule, value, way_out)
+            flat[name] = value
+    return flat

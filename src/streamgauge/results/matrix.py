@@ -134,15 +134,15 @@ class Sweep(ResultPart):
     loads: tuple[float, ...]
     """The load of each cell, by number."""
     full_per_s: float | None
-    """Events per second of 100 %; null until the search has found it."""
+    """Events per second of 100 %; null until it is found."""
     p99_needs_s: float | None = None
-    """Span that a p99 needs; null if the trials' own is long enough, or if only a trial shows it."""
+    """Span that a p99 needs; null if the trials have it, or if not known."""
     search: CellFigures | None = None
-    """The search that found 100 %; null if it was given."""
+    """The search for 100 %; null without one."""
     candidates: tuple[float, ...] = ()
-    """The sustained loads with a p99 below the first that was not sustained; empty until the sweep is finished."""
+    """Sustained loads with a p99, below the first that failed; empty until all have ended."""
     knee: float | None = None
-    """Of at least three candidates the one with the greatest rate / p99 latency. Null if not known."""
+    """The candidate with the greatest rate / p99 latency; null below three candidates."""
 
     def load_of(self, cell: "MatrixCell | PlannedCell") -> float:
         return self.loads[cell.number - 1]
@@ -154,7 +154,7 @@ class MatrixResult(StudyHead):
     schema_version: int = version_field(SCHEMA_VERSION)
     """Version of this layout."""
     command: str
-    """The command of every cell; `sweep` if the cells are the loads of one."""
+    """The command of every cell, or `sweep`."""
     varied: tuple[str, ...]
     """The settings that cells vary."""
     planned: int
@@ -167,10 +167,10 @@ class MatrixResult(StudyHead):
     """SHA-256 of user jobs, samples and data at the start. A resumed matrix refuses changed files."""
     published: PublishedTable | None = None
     """The rows of `[paper]`; null without it."""
-    sweep: Sweep | None = None
-    """The loads and the knee of a sweep; null for any other matrix."""
     cells: tuple[MatrixCell, ...] = ()
     """The cells that were run, by number."""
+    sweep: Sweep | None = None
+    """Loads and knee of a sweep."""
 
     def with_cell(self, cell: MatrixCell) -> Self:
         """The result with a cell, instead of an earlier attempt at it."""

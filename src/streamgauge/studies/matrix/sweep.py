@@ -151,7 +151,7 @@ def _search(experiment: Experiment, resume: str | None = None) -> Experiment:
 
 
 def _searched(experiment: Experiment, sweep: Sweep, folder: Path, observers: Observers) -> Sweep:
-    """The sweep with the search's findings; 100 % stays unknown if it found no sustained rate. An earlier one goes on."""
+    """The sweep after its search, which goes on if it was stopped. 100 % stays unknown without a sustained rate."""
     earlier = next((str(file.parent) for file in folder.glob("cells/000/*/experiment.toml")), None)
     figures = perform_within(folder, 0, _search(experiment, earlier), observers)
     found = CellFigures(**figures.model_dump(exclude={"at_90_percent"}))
