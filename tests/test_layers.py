@@ -128,7 +128,7 @@ MAY_IMPORT: dict[str, str] = {
     "studies.scorecard": "artifacts config core results workloads",
     "studies.scalability": (
         "artifacts config core engines preflight results results.text stats studies studies.capacity studies.matrix "
-        "system trial user_workloads verdict"
+        "system trial verdict"
     ),
     "studies.selftest": (
         "config core engines.synthetic harness metrics preflight results studies.capacity studies.run system trial"

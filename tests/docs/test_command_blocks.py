@@ -62,6 +62,7 @@ SHORTER = {
     "run": ("--warmup", "2s", "--duration", "10s"),
     "sustain": ("--warmup", "2s", "--duration", "10s", "--tolerance", "50%"),
     "scale": ("--warmup", "2s", "--duration", "10s", "--tolerance", "50%"),
+    "sweep": ("--warmup", "2s", "--duration", "10s", "--loads", "50%,100%"),
     "anatomy": ("--warmup", "2s", "--duration", "10s"),
     "characterize": ("--slices", "5", "--slice-events", "1k", "--warmup-slices", "1"),
 }

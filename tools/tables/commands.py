@@ -87,11 +87,10 @@ def shared_options() -> str:
         for option, default, meaning in each:
             if option.startswith("`--") and is_shared(rows, option, meaning):
                 takers.setdefault((option, meaning), {})[name] = default
-    return table(
-        ("option", "default", "commands", "meaning"),
-        [(option, _defaults(defaults), _takers(defaults, rows), meaning)
-         for (option, meaning), defaults in takers.items()],
-    )  # fmt: skip
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for (option, meaning), defaults in takers.items():
+        groups.setdefault(_takers(defaults, rows), []).append((_with_default(option, _defaults(defaults)), meaning))
+    return "\n\n".join(f"{names}:\n\n{described(each)}" for names, each in groups.items())
 
 
 def _defaults(defaults: Mapping[str, str]) -> str:

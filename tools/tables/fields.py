@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from streamgauge.artifacts import series_files
 from streamgauge.results.breakdown import LatencyBreakdown
+from streamgauge.results.codes import StudyHead
 from streamgauge.results.comparison import Comparison, ScaleComparison
 from streamgauge.results.matrix import CellFigures, MatrixResult, SinkFigures
 from streamgauge.results.profile import OperatorProfile
@@ -29,9 +30,10 @@ FILES: Mapping[str, tuple[type[BaseModel], tuple[str, ...]]] = {
         "verdict", "rate", "latency, sinks", "backlog, lag, driver", "verification", "search",
         "processes, phases, input, data, operators",
     )),
+    "each study": (StudyHead, ()),
     "characterization.json": (OperatorProfile, ("input, operators, ways, apply, applied, thesis, memory",)),
     "anatomy.json": (LatencyBreakdown, ("trials",)),
-    "matrix.json": (MatrixResult, ("cells, published",)),
+    "matrix.json": (MatrixResult, ("cells, published, sweep",)),
     "scale.json": (ScaleResult, ("cells", "capacities, demands, fits, published")),
     "compare --json": (Comparison, ("a, not_the_same, figures, gates",)),
     "compare of two studies --json": (ScaleComparison, ("a, not_the_same, capacities, demands",)),
@@ -117,7 +119,9 @@ def mark(annotation: object) -> str:
 
 
 def is_elsewhere(model: type[BaseModel], owner: type[BaseModel], name: str) -> bool:
-    """Whether a field is explained elsewhere: the figures of a cell with those of a matrix's cell."""
+    """Whether a field is explained elsewhere: the head of a study, or the figures of a cell of another matrix."""
+    if issubclass(owner, StudyHead) and name in StudyHead.model_fields:
+        return owner is not StudyHead
     if model is ScaleResult and owner is SinkFigures:
         return True
     return (

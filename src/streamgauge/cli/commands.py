@@ -291,6 +291,18 @@ def _scale(experiment: Experiment, options: Options, pages: _Pages) -> None:
     sys.exit(exit_code(result))
 
 
+def _sweep(experiment: Experiment, options: Options, pages: _Pages) -> None:
+    """Runs the loads of a sweep with their live view."""
+    from streamgauge.report.terminal.console import progress_console
+    from streamgauge.report.terminal.studies import MatrixView, show_study
+    from streamgauge.studies.matrix.sweep import exit_code, run_sweep
+
+    with MatrixView(progress_console(options.quiet)) as view:
+        result = run_sweep(experiment, view, pages.of_run, pages.of_study)
+    print_answer(result.to_json(), folder=result.folder) if options.as_json else show_study(result)
+    sys.exit(exit_code(result))
+
+
 def _anatomy(experiment: Experiment, options: Options, pages: _Pages) -> None:
     """Runs the trials of a latency breakdown with their live view."""
     from streamgauge.report.terminal.console import TrialView, progress_console
@@ -361,6 +373,11 @@ SHORTHANDS = {
         "Find the capacity of each level of resources, and the demand of each load.",
         _later("studies.scalability.scale:check_scale"), _scale, "Find capacity and demand", "search.resume",
         plan=_later("studies.scalability.scale:plan_scale"),
+    ),
+    "sweep": Shorthand(
+        "Measure latency against load: one trial at each share of the sustained rate, and the knee.",
+        _later("studies.matrix.sweep:plan_sweep"), _sweep, "Measure latency against load", "search.resume",
+        plan=_later("studies.matrix.sweep:plan_sweep"),
     ),
     "generate": Shorthand(
         "Write the planned input as Parquet, without an engine.", _check, _generate, workload_from="load.of"

@@ -164,9 +164,9 @@ def built(values: dict[str, Any], problems: Sequence[Problem] = ()) -> Experimen
 def _workload_of(run: str, setting: str) -> str:
     """The workload that the experiment of a run folder, or of a study's, names, which `setting` gave."""
     require(run, "workload", "must be given", "", "streamgauge workloads lists them")
-    from streamgauge.artifacts.run_folder import SCALE, RunFolder
+    from streamgauge.artifacts.run_folder import MATRIX, SCALE, RunFolder
 
-    if (Path(run) / SCALE).is_file():
+    if any((Path(run) / file).is_file() for file in (MATRIX, SCALE)):
         return read(Path(run) / "experiment.toml").workload
 
     try:

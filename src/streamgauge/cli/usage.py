@@ -11,7 +11,7 @@ from streamgauge.config.experiment import SETTINGS
 from streamgauge.config.named_files import is_own_file
 from streamgauge.core.errors import InputError, Problem, near
 
-_RATES, _CORES = ("--rate", "--start-rate", "--rates", "--loads"), ("--parallelism", "--resources")
+_RATES, _CORES = ("--rate", "--of", "--start-rate", "--rates", "--loads"), ("--parallelism", "--resources")
 FROM_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "--profile": ("--load-shape",), "--memory": ("--queue-memory",), "--bound": ("--queue-limit",),
     "--rate": _RATES, "--vus": _RATES, "-u": _RATES, "--rps": _RATES, "-d": ("--duration",),
@@ -110,7 +110,7 @@ def _unknown_option(ctx: Any, word: str) -> Problem:
 
 def _example(ctx: Any, flag: str) -> str:
     """An option with a value that it takes."""
-    info = next((one for one in SETTINGS.values() if one.flag == flag), None)
+    info = next((one for one in SETTINGS.values() if one.flag == flag and ctx.info_name in one.commands), None)
     parameter = next(one for one in ctx.command.params if flag in one.opts)
     value = "" if info is None or info.repeatable else info.example or info.default
     return f"{flag} {value or parameter.metavar}" if not getattr(parameter, "is_flag", False) else flag

@@ -17,12 +17,14 @@ from streamgauge.config.setting_info import (
     COMMANDS,
     ENGINE_UNDER_LOAD,
     NAME_VALUE,
+    TABLES,
     Command,
     Duration,
     Loads,
     Rate,
     SettingInfo,
     Share,
+    Shares,
     file_line,
     line_meant,
     list_of,
@@ -32,6 +34,7 @@ from streamgauge.config.setting_info import (
     setting,
     settings_of,
     whole,
+    without_tables,
 )
 from streamgauge.core.errors import Fault, InputError, faults_of, nearest, problems_of, require
 from streamgauge.core.formatting import leaves
@@ -50,7 +53,7 @@ def _with_option(name: str, way_out: str) -> str:
     return f"{info.flag} {example}" if example and not info.example else info.way_out
 
 
-TUNABLE = ("run", "sustain", "scale", "anatomy", "characterize")
+TUNABLE = ("run", "sustain", "scale", "sweep", "anatomy", "characterize")
 """The commands that start an engine."""
 
 
@@ -63,10 +66,11 @@ class ConfigModel(BaseModel):
 _IN_TRANSPORT, _IN_VERDICT, _IN_OUTPUT = "Transport", "Verdict", "Output"
 """Groups of options in `--help`, for settings whose section is another one."""
 _all_commands = partial(setting, only=COMMANDS)
-_judged = partial(setting, only=("run", "sustain", "scale"))
+_judged = partial(setting, only=("run", "sustain", "scale", "sweep"))
 _searches = partial(setting, only=("sustain", "scale"))
 _sustain_only = partial(setting, only=("sustain",))
 _scale_only = partial(setting, only=("scale",))
+_sweep_only = partial(setting, only=("sweep",))
 _generate_only = partial(setting, only=("generate",))
 _anatomy_only = partial(setting, only=("anatomy",))
 _characterize_only = partial(setting, only=("characterize",))
@@ -151,12 +155,17 @@ class Search(ConfigModel):
         per_command={"scale": {"help": "greatest step between loads of a range A..B: 5%"}},
     )  # fmt: skip
     quick: bool = _sustain_only(False, "leave out the fresh engine and the trial at 90 %; the result says so")
-    start_rate: Rate | None = _sustain_only(
-        None, "rate of the first trial", "RATE", default_text="found by an overload trial"
-    )
-    resume: str | None = _searches(
-        None, "folder of an interrupted search to continue", "RUN", default_text="a new search",
-        per_command={"scale": {"help": "folder of an interrupted study to continue", "default_text": "a new study"}},
+    start_rate: Rate | None = setting(
+        None, "rate of the first trial", "RATE", only=("sustain", "sweep"), default_text="found by an overload trial",
+        per_command={"sweep": {"help": "rate of the first trial of a search for 100 %"}},
+    )  # fmt: skip
+    resume: str | None = setting(
+        None, "folder of an interrupted search to continue", "RUN", only=("sustain", "scale", "sweep"),
+        default_text="a new search",
+        per_command={
+            "scale": {"help": "folder of an interrupted study to continue", "default_text": "a new study"},
+            "sweep": {"help": "folder of an interrupted sweep to continue", "default_text": "a new sweep"},
+        },
     )  # fmt: skip
     trials_max: Annotated[int, Field(ge=3)] = _sustain_only("16", "most trials of the search", "N")
 
@@ -185,6 +194,19 @@ class Scale(ConfigModel):
         "HOW",
         group=_IN_VERDICT,
     )
+
+
+class Sweep(ConfigModel):
+    """The loads of a sweep, as shares of one rate, which is 100 %."""
+
+    loads: Shares = _sweep_only(
+        "10%..110%", "loads as shares of one rate: 20%,50%,80%, or a range in steps of 10 %", "SHARE,SHARE",
+        example="10%..110%",
+    )  # fmt: skip
+    of: Rate | None = _sweep_only(
+        None, "rate that is 100 %: 200k", "RATE", default_text="the sustained rate, which a quick search finds first",
+        example="200k",
+    )  # fmt: skip
 
 
 class Anatomy(ConfigModel):
@@ -275,6 +297,7 @@ class Experiment(ConfigModel):
     command: Annotated[Command, Field(description="the command that performs the experiment")] = "run"
     workload: Annotated[str, Field(description="a workload's name, or the path of a user job or program")]
     search: Search = Search()
+    sweep: Sweep | None = None
     scale: Scale | None = None
     anatomy: Anatomy | None = None
     characterize: Characterize | None = None
@@ -310,7 +333,7 @@ class Experiment(ConfigModel):
     )  # fmt: skip
     parallelism: Annotated[int | None, Field(ge=1, le=4096)] = setting(
         None, "cores of the engine, in a cluster of all executors together; also tasks after an exchange", "N",
-        only=("run", "sustain", "anatomy"), example="2",
+        only=("run", "sustain", "sweep", "anatomy"), example="2",
         default_text="all cores; tasks: as many as partitions, at least 2",
     )  # fmt: skip
     isolation: Literal["shared", "pinned"] = setting(
@@ -390,36 +413,6 @@ class Experiment(ConfigModel):
 
 PROGRAM_DEFAULTS = {"engine": "external", "transport": "kafka"}
 """The defaults of a program of the user's own."""
-TABLES = {
-    "engine": {"name": "engine", "parallelism": "parallelism", "options": "options"},
-    "transport": {"name": "transport", "partitions": "partitions", "options": "transport_options"},
-}
-"""The settings that a file may also write as keys of one table, such as `engine.parallelism`."""
-
-
-def flat_name(name: str) -> str:
-    """The dotted name of a setting, of one that `TABLES` lists too."""
-    table, _, key = name.partition(".")
-    first, dot, rest = key.partition(".")
-    flat = TABLES.get(table, {}).get(first)
-    return name if flat is None else f"{flat}{dot}{rest}"
-
-
-def without_tables(values: dict[str, Any]) -> dict[str, Any]:
-    """The values with the keys of `TABLES` as settings. A key that is no setting stays, and is refused."""
-    flat = dict(values)
-    for table, names in TABLES.items():
-        if not isinstance(given := values.get(table), dict):
-            continue
-        del flat[table]
-        for key, value in given.items():
-            name = names.get(key, f"{table}.{key}")
-            rule, way_out = f"must be given once, and {name} is given too", f"only one of {table}.{key} and {name}"
-            require(name not in flat, f"{table}.{key}", rule, value, way_out)
-            flat[name] = value
-    return flat
-
-
 CRITERION_SPANS = {"slope": {"duration": "30s"}, "ehrenstein": {"warmup": "180s", "duration": "360s"}}
 """The spans of a trial by the criterion of `scale`, unless others are given."""
 

@@ -11,10 +11,10 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from streamgauge.config.experiment import SETTINGS, TABLES, TABLES_OF_USER, Experiment
+from streamgauge.config.experiment import SETTINGS, TABLES_OF_USER, Experiment
 from streamgauge.config.file_terms import text_in_file_terms
 from streamgauge.config.matrix import FIXED
-from streamgauge.config.setting_info import COMMANDS, SettingInfo
+from streamgauge.config.setting_info import COMMANDS, TABLES, SettingInfo
 
 Schema = dict[str, Any]
 _TOP, _PARTS = "#/properties", "#/$defs"

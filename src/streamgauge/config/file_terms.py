@@ -6,6 +6,7 @@ turns them into lines, in one place for all that is refused. It is of its own be
 
 import re
 from dataclasses import replace
+from functools import partial
 
 from streamgauge.config.experiment import SETTINGS, SHORTHANDS, TABLES_OF_USER, setting_of
 from streamgauge.config.setting_info import file_line
@@ -28,18 +29,21 @@ def in_file_terms(problem: Problem) -> Problem:
     setting = f"{_ENTRIES_OF[begin]}.{problem.setting.removeprefix(begin)}" if begin else problem.setting
     if problem.way_out.startswith("streamgauge "):
         return replace(problem, setting=setting)
-    return replace(problem, setting=setting, way_out=text_in_file_terms(problem.way_out))
+    return replace(problem, setting=setting, way_out=text_in_file_terms(problem.way_out, setting))
 
 
-def text_in_file_terms(text: str) -> str:
-    """A text with a line of a file, or the name of a setting, in place of each option."""
-    return _OPTION.sub(_file_line, text)
+def text_in_file_terms(text: str, about: str = "") -> str:
+    """A text with a line of a file, or the name of a setting, in place of each option.
+
+    `about`: the setting that is meant by its option, which may be the option of another one too.
+    """
+    return _OPTION.sub(partial(_file_line, about), text)
 
 
-def _file_line(option: re.Match[str]) -> str:
+def _file_line(about: str, option: re.Match[str]) -> str:
     """The line of a file that does what an option does; without a value the setting's name."""
     flag, value = option[1], option[2]
-    name = _BY_FLAG.get(flag)
+    name = about if about in SETTINGS and SETTINGS[about].flag == flag else _BY_FLAG.get(flag)
     if name is None:
         return option[0]
     info = setting_of(name)

@@ -19,11 +19,10 @@ from streamgauge.config.experiment import (
     Experiment,
     Matrix,
     build,
-    flat_name,
     left_out,
     setting_of,
 )
-from streamgauge.config.setting_info import NAME_VALUE
+from streamgauge.config.setting_info import NAME_VALUE, flat_name
 from streamgauge.core.errors import Problem, Rule, attempt, broken, first_broken, near, refuse, require
 from streamgauge.core.formatting import leaves
 

@@ -5,6 +5,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
+from math import ceil
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, Field
@@ -22,12 +24,12 @@ from streamgauge.core.units import (
     parse_whole,
 )
 
-Command = Literal["run", "sustain", "scale", "generate", "anatomy", "characterize"]
+Command = Literal["run", "sustain", "scale", "sweep", "generate", "anatomy", "characterize"]
 """The commands that are shorthand for an experiment."""
 COMMANDS: tuple[str, ...] = get_args(Command)
-LOAD_COMMANDS = ("run", "sustain", "scale", "generate", "anatomy")
+LOAD_COMMANDS = ("run", "sustain", "scale", "sweep", "generate", "anatomy")
 """The commands that take most settings."""
-ENGINE_UNDER_LOAD = ("run", "sustain", "scale", "anatomy")
+ENGINE_UNDER_LOAD = ("run", "sustain", "scale", "sweep", "anatomy")
 """The commands that put an engine under load."""
 NAME_VALUE = "NAME=VALUE"
 """The metavar of a setting that is a table: the option is repeated for each entry."""
@@ -177,6 +179,23 @@ def parse_loads(given: Any) -> tuple[str, ...]:
     return tuple(format_value(text).strip() for text in _as_list(given))
 
 
+STEP, SHARE_MAX = 0.1, 3.0
+"""Step of a range of loads, and the greatest load: beyond it an engine only fails sooner."""
+
+
+def parse_shares(given: Any) -> tuple[float, ...]:
+    """Loads as ascending shares: `20%,50%,80%`, or a range in steps of 10 %, such as `10%..110%`, with its end."""
+    shares: list[float] = []
+    for text in map(str, _as_list(given)):
+        first, *last = (parse_share(end, "loads") for end in text.split("..", 1))
+        steps = ceil(round((last[0] - first) / STEP, 9)) if last else 1
+        shares += [round(first + STEP * n, 9) for n in range(max(1, min(steps, round(SHARE_MAX / STEP))))] + last
+    ascends = all(a < b for a, b in pairwise((0.0, *shares)))
+    rule = f"must ascend, from above 0% to at most {SHARE_MAX:.0%}"
+    require(shares and ascends and shares[-1] <= SHARE_MAX, "loads", rule, given, "--loads 10%..110%")
+    return tuple(shares)
+
+
 def parse_number(least: int, greatest: int, text: Any) -> int:
     return parse_whole(text, "--number", least, greatest, "")
 
@@ -191,6 +210,7 @@ Rate = Annotated[float, quantity(parse_rate, RATE_PATTERN)]
 Duration = Annotated[float, quantity(parse_duration, DURATION_PATTERN)]
 Share = Annotated[float, quantity(parse_share, SHARE_PATTERN)]
 Loads = Annotated[tuple[str, ...], BeforeValidator(parse_loads, json_schema_input_type=ONE_OR_LIST)]
+Shares = Annotated[tuple[float, ...], BeforeValidator(parse_shares, json_schema_input_type=ONE_OR_LIST)]
 
 
 def whole(least: int, greatest: int) -> BeforeValidator:
@@ -213,3 +233,33 @@ def list_of(parse: Callable[[Any], Any]) -> BeforeValidator:
 def _as_list(given: Any) -> list[Any]:
     values = given.split(",") if isinstance(given, str) else given
     return list(values) if isinstance(values, list | tuple) else [values]
+
+
+TABLES = {
+    "engine": {"name": "engine", "parallelism": "parallelism", "options": "options"},
+    "transport": {"name": "transport", "partitions": "partitions", "options": "transport_options"},
+}
+"""The settings that a file may also write as keys of one table, such as `engine.parallelism`."""
+
+
+def flat_name(name: str) -> str:
+    """The dotted name of a setting, of one that `TABLES` lists too."""
+    table, _, key = name.partition(".")
+    first, dot, rest = key.partition(".")
+    flat = TABLES.get(table, {}).get(first)
+    return name if flat is None else f"{flat}{dot}{rest}"
+
+
+def without_tables(values: dict[str, Any]) -> dict[str, Any]:
+    """The values with the keys of `TABLES` as settings. A key that is no setting stays, and is refused."""
+    flat = dict(values)
+    for table, names in TABLES.items():
+        if not isinstance(given := values.get(table), dict):
+            continue
+        del flat[table]
+        for key, value in given.items():
+            name = names.get(key, f"{table}.{key}")
+            rule, way_out = f"must be given once, and {name} is given too", f"only one of {table}.{key} and {name}"
+            require(name not in flat, f"{table}.{key}", rule, value, way_out)
+            flat[name] = value
+    return flat

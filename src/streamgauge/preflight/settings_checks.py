@@ -20,11 +20,10 @@ from streamgauge.config.experiment import (
     TABLES_OF_USER,
     Experiment,
     build,
-    without_tables,
 )
 from streamgauge.config.limits import parse_limit
 from streamgauge.config.named_files import is_data, is_data_time
-from streamgauge.config.setting_info import COMMANDS
+from streamgauge.config.setting_info import COMMANDS, without_tables
 from streamgauge.core.errors import (
     InputError,
     Problem,

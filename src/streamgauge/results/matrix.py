@@ -9,6 +9,8 @@ from streamgauge.results.codes import ResultPart, StudyHead, version_field
 from streamgauge.results.verdict import VerdictValue
 
 SCHEMA_VERSION = 1
+KNEE_LOADS_MIN = 3
+"""Loads that a knee needs. With two there is only a first and a last one."""
 
 
 class SinkFigures(ResultPart):
@@ -145,13 +147,33 @@ class PublishedTable(ResultPart):
     """Its rows, as texts."""
 
 
+class Sweep(ResultPart):
+    """What a sweep is beside a matrix over the rate. A load is a share of one rate; 1 is 100 %."""
+
+    loads: tuple[float, ...]
+    """The load of each cell, by number."""
+    full_per_s: float | None
+    """Events per second of 100 %; null until it is found."""
+    p99_needs_s: float | None = None
+    """Span that a p99 needs; null if the trials have it, or if not known."""
+    search: CellFigures | None = None
+    """The search for 100 %; null without one."""
+    candidates: tuple[float, ...] = ()
+    """Sustained loads with a p99, below the first that failed; empty until all have ended."""
+    knee: float | None = None
+    """The candidate with the greatest rate / p99 latency; null below three candidates."""
+
+    def load_of(self, cell: "MatrixCell | PlannedCell") -> float:
+        return self.loads[cell.number - 1]
+
+
 class MatrixResult(StudyHead):
     """The cells of a matrix, as far as they were run."""
 
     schema_version: int = version_field(SCHEMA_VERSION)
     """Version of this layout."""
     command: str
-    """The command of every cell."""
+    """The command of every cell, or `sweep`."""
     experiment: dict[str, Any] = Field(default_factory=dict)
     """The settings that all cells share; empty in older results."""
     varied: tuple[str, ...]
@@ -168,6 +190,8 @@ class MatrixResult(StudyHead):
     """The rows of `[paper]`; null without it."""
     cells: tuple[MatrixCell, ...] = ()
     """The cells that were run, by number."""
+    sweep: Sweep | None = None
+    """Loads and knee of a sweep."""
 
     def with_cell(self, cell: MatrixCell) -> Self:
         """The result with a cell, instead of an earlier attempt at it."""
@@ -205,8 +229,12 @@ class MatrixPlan(ResultPart):
     """Whether `--quick` made it."""
     left_out: tuple[dict[str, Any], ...] = ()
     """The cells that it left out."""
+    sweep: Sweep | None = None
+    """The loads of a sweep; null for any other matrix."""
+    search_s: float | None = None
+    """Estimated time of a search before the cells; null without one."""
 
     @property
     def seconds(self) -> float:
-        """Estimated time of the cells whose time can be foreseen."""
-        return sum(cell.seconds or 0.0 for cell in self.cells)
+        """Estimated time of a search, and of the cells whose time can be foreseen."""
+        return (self.search_s or 0.0) + sum(cell.seconds or 0.0 for cell in self.cells)

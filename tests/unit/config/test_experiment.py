@@ -42,9 +42,9 @@ def test_a_bad_file_is_refused(tmp_path: Path, text: str, setting: str, got: str
     assert (problem.setting, got in str(problem.got), problem.way_out == "") == (setting, True, False)
 
 
-def lines_of(way_out: str) -> list[str]:
-    """The way out of a problem as lines of a file, with dotted names."""
-    text = in_file_terms(Problem("a setting", "a rule", "a value", way_out)).way_out
+def lines_of(way_out: str, setting: str) -> list[str]:
+    """The way out of a problem of a setting as lines of a file, with dotted names."""
+    text = in_file_terms(Problem(setting, "a rule", "a value", way_out)).way_out
     lines = [re.fullmatch(r"(.+?)(?: below \[(\w+)\])?", part) for part in text.split(" and ")]
     return [f"{line[2]}.{line[1]}" if line[2] else line[1] for line in lines if line]
 
@@ -54,9 +54,9 @@ def test_the_way_out_of_a_setting_is_a_line_of_the_file(name: str) -> None:
     """The option's accepted value, in the file, builds an experiment that has it."""
     info = SETTINGS[name]
     if info.way_out.endswith("with another value"):
-        assert lines_of(info.way_out) == [f"{name} with another value"]
+        assert lines_of(info.way_out, name) == [f"{name} with another value"]
         return
-    values = tomllib.loads("\n".join(["", *lines_of(info.way_out)]))
+    values = tomllib.loads("\n".join(["", *lines_of(info.way_out, name)]))
     section, _, key = name.rpartition(".")
     assert list(values[section] if section else values) == [key or name]
     command = info.commands[0]
@@ -70,6 +70,7 @@ def test_the_way_out_of_a_setting_is_a_line_of_the_file(name: str) -> None:
     ("--brokers a:9092", 'brokers = "a:9092" below [transport_options]'),
     ("leave --set out, except --set data=FILE", 'leave parameters out, except data = "FILE" below [parameters]'),
     ("streamgauge sustain --resume DIR", "streamgauge sustain --resume DIR"),
+    ("--loads 4096..8192", 'loads = "4096..8192" below [scale]'),
     ("a longer --chunk, or --rate 1.5M", 'a longer load.chunk, or rate = "1.5M" below [load]'),
 ])  # fmt: skip
 def test_options_in_a_sentence_are_lines_of_the_file(way_out: str, in_file: str) -> None:
@@ -189,6 +190,7 @@ def test_every_field_has_its_option() -> None:
     sections: dict[str, type[BaseModel]] = {
         "load": experiment.Load,
         "search": experiment.Search,
+        "sweep": experiment.Sweep,
         "scale": experiment.Scale,
         "anatomy": experiment.Anatomy,
         "characterize": experiment.Characterize,
@@ -201,7 +203,8 @@ def test_every_field_has_its_option() -> None:
         assert (info.help != "", set(info.commands) <= set(COMMANDS)) == (True, True)
         assert info.metavar or info.is_switch
         assert info.group
-    assert len({info.flag for info in SETTINGS.values()}) == len(SETTINGS)
+    options = [(command, info.flag) for info in SETTINGS.values() for command in info.commands]
+    assert len(set(options)) == len(options), "a command has each option once"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -213,6 +216,5 @@ def test_a_default_is_read_as_it_is_typed(command: str) -> None:
         section, _, key = info.name.rpartition(".")
         if isinstance(info.default, str):
             (typed.setdefault(section, {}) if section else typed)[key] = info.default
-    assert experiment.build(typed).model_dump(exclude={"scale", "anatomy", "characterize"}) == nothing.model_dump(
-        exclude={"scale", "anatomy", "characterize"}
-    )
+    own = {"sweep", "scale", "anatomy", "characterize"}
+    assert experiment.build(typed).model_dump(exclude=own) == nothing.model_dump(exclude=own)

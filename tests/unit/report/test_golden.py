@@ -13,12 +13,12 @@ from rich.console import Console
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.experiment import Experiment
 from streamgauge.report.document_blocks import Document
-from streamgauge.report.documents import breakdown, comparison, matrix, profile, run, run_summary, scalability
+from streamgauge.report.documents import breakdown, comparison, matrix, profile, run, run_summary, scalability, sweep
 from streamgauge.report.page import render
 from streamgauge.report.terminal.console import show
 from streamgauge.results.comparison import ComparedSide, NotTheSame
 from streamgauge.results.latency import Latencies, Latency
-from streamgauge.results.matrix import MatrixPlan, PlannedCell
+from streamgauge.results.matrix import MatrixPlan, PlannedCell, Sweep
 from streamgauge.results.profile import AppliedAdvice, ParallelismPlan, ParallelismPlans
 from streamgauge.results.run import MalformedRecords, Rates, Verification
 from streamgauge.results.text.sentences import in_words
@@ -27,7 +27,7 @@ from streamgauge.verdict.verdict import judge
 from tests import helpers_study_results as studies
 from tests.helpers_golden import assert_golden
 from tests.unit.report.conftest import NOW, made_up_flow, made_up_result, made_up_search, whole_run
-from tests.unit.report.documents import test_breakdown, test_comparison, test_matrix, test_scalability
+from tests.unit.report.documents import test_breakdown, test_comparison, test_matrix, test_scalability, test_sweep
 from tests.unit.report.documents.test_comparison import check_page
 from tests.unit.verdict.helpers_evidence import RIGHT, evidence, ramp
 
@@ -113,6 +113,11 @@ STUDIES: dict[str, Callable[[], Document]] = {
     "matrix_plan": lambda: matrix.plan_document(MatrixPlan(
         workload="identity", command="run", varied=("load.rate",),
         cells=(*PLANNED, PLANNED[0].model_copy(update={"seconds": None})))),
+    "sweep": lambda: sweep.document(test_sweep.whole()),
+    "sweep_plan": lambda: matrix.plan_document(MatrixPlan(
+        workload="identity", command="sweep", varied=("load.rate",), search_s=480.0,
+        sweep=Sweep(loads=(0.5, 1), full_per_s=None, p99_needs_s=400), cells=tuple(
+            one.model_copy(update={"settings": {"load.rate": None}}) for one in PLANNED))),
     "characterization": lambda: profile.document(studies.operator_profile(applied=APPLIED), apply=True),
     "characterization_untimed": lambda: profile.document(
         studies.operator_profile(operators=(UNTIMED,), ways=NO_PLANS, memory=None, thesis=())),

@@ -9,7 +9,7 @@ from streamgauge.report.charts.svg import COLOURS, amounts, axis_title, figure, 
 from streamgauge.report.document_blocks import Figure, Key
 from streamgauge.results.search import SearchResult, TrialSummary
 
-_MARKS = {
+MARKS = {
     "sustained": ("circle", "sustained", "dot"),
     "not_sustained": ("cross", "not-sustained", "cross"),
     "undecided": ("diamond", "undecided", "diamond"),
@@ -84,7 +84,7 @@ def closing(search: SearchResult) -> Figure | None:
             width=width, height=230, title=axis_title("offered (events/s)")
         ),
         [
-            *(Key(verdict.replace("_", " "), *_MARKS[verdict][1:]) for verdict in verdicts),
+            *(Key(verdict.replace("_", " "), *MARKS[verdict][1:]) for verdict in verdicts),
             *(Key(label, colour, "area") for tested, (label, colour, _) in _BANDS.items() if tested in drawn),
         ],
         ["The vertical axis does not start at 0.", "The overload trial is not shown." if hidden else ""],
@@ -120,7 +120,7 @@ def _band(trials: Sequence[TrialSummary], found: Sequence[Bracket]) -> list[Any]
 
 def _marks(trials: Sequence[TrialSummary]) -> list[Any]:
     layers = []
-    for verdict, (shape, colour, _) in _MARKS.items():
+    for verdict, (shape, colour, _) in MARKS.items():
         rows = [{"n": t.number, "v": t.offered_per_s} for t in trials if (t.verdict or "interrupted") == verdict]
         if rows:
             mark = alt.Chart(values(rows)).mark_point(

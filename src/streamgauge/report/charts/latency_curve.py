@@ -1,16 +1,31 @@
-"""The latency curve, latency against percentile: computed from the histograms of latency.hlog, and drawn."""
+"""Latency curves: against percentile, computed from the histograms of latency.hlog, and against load."""
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import altair as alt
 import numpy as np
 
 from streamgauge.artifacts import hlog
-from streamgauge.report.charts.svg import DASH, axis_title, draw_line, figure, numbers, unit_of_time
+from streamgauge.core.formatting import format_percent, format_rate
+from streamgauge.report.charts.capacity import MARKS
+from streamgauge.report.charts.scalability import log_ticks
+from streamgauge.report.charts.svg import (
+    COLOURS,
+    DASH,
+    PLAIN,
+    axis_title,
+    draw_line,
+    figure,
+    numbers,
+    unit_of_time,
+    values,
+)
 from streamgauge.report.document_blocks import Figure, Key
 from streamgauge.results import labels
 from streamgauge.results.latency import PERCENTILES, Latency
+from streamgauge.results.matrix import MatrixResult
 
 _ENOUGH = 10
 """The curve goes past the last printed percentile while this many independent results lie beyond it."""
@@ -114,3 +129,58 @@ def _percentile_line(kind: str, points: list[Point], factor: float) -> Any:
     x = alt.X("x:Q", scale=alt.Scale(type="log", nice=False), axis=axis)
     y = alt.Y("v:Q", scale=alt.Scale(zero=True), axis=numbers(5))
     return draw_line(rows, kind.replace("_", "-"), dash=DASH if CURVES[kind] == "dash" else None).encode(x=x, y=y)
+
+
+_BY_LOAD = {"p50": "part-4", "p90": "part-1", "p95": "part-3", "p99": "event-time"}
+"""Percentile -> colour of its curve."""
+
+
+def by_load(result: MatrixResult) -> Figure | None:
+    """Each known percentile of the event time against the load of a sweep, with the knee; None without one."""
+    sweep = result.sweep
+    assert sweep is not None
+    rows: list[dict[str, Any]] = [
+        {"x": 100 * sweep.load_of(cell), "us": us, "name": name, "verdict": cell.verdict}
+        for cell in result.cells
+        for name in _BY_LOAD
+        if (us := getattr(cell, f"event_time_{name}_us"))
+    ]
+    if not rows:
+        return None
+    names, verdicts = ({row[key] for row in rows} for key in ("name", "verdict"))
+    knee = [] if sweep.knee is None else [100 * sweep.knee]
+    return figure(
+        "latency-by-load",
+        "Latency against load",
+        "Percentiles of event-time latency against the load as a share of one rate. The vertical axis is logarithmic.",
+        lambda width: _load_chart(rows, knee, f"load (% of {format_rate(sweep.full_per_s)})", width),
+        [
+            *(Key(name, colour) for name, colour in _BY_LOAD.items() if name in names),
+            *(Key(labels.VERDICTS[one], "muted", MARKS[one][2]) for one in MARKS if one in verdicts - {"sustained"}),
+            *(Key(f"knee: {format_percent(load)}", "ink", "dash") for load in knee),
+        ],
+        [
+            "The vertical axis is logarithmic. Lines join loads that are sustained.",
+            "Where a load is not sustained, latency depends on the length of the trial.",
+            "A percentile for which a trial has too few results is left out.",
+        ],
+    )
+
+
+def _load_chart(rows: list[dict[str, Any]], knee: list[float], title: str, width: int) -> Any:
+    factor, unit = unit_of_time(max(row["us"] for row in rows))
+    times = [row["us"] / factor for row in rows]
+    domain, loads = [0.87 * min(times), max(times) / 0.87], [0, 1.04 * max(row["x"] for row in rows)]
+    x = alt.X("x:Q", scale=alt.Scale(domain=loads, nice=False), axis=numbers(6, title))
+    axis = alt.Axis(title=None, values=log_ticks(*domain), labelExpr=PLAIN)
+    y = alt.Y("v:Q", scale=alt.Scale(type="log", domain=domain, nice=False), axis=axis)
+    rule = alt.Chart(values([{"x": load} for load in knee])).mark_rule(color=COLOURS["ink"], strokeDash=list(DASH))
+    layers = [rule.encode(x=x)] if knee else []
+    for (name, colour), (verdict, (shape, *_)) in product(_BY_LOAD.items(), MARKS.items()):
+        of_mark = (row for row in rows if (row["name"], row["verdict"]) == (name, verdict))
+        drawn = [{"x": row["x"], "v": row["us"] / factor} for row in of_mark]
+        turned = {"shape": shape, "angle": 45 if shape == "cross" else 0}
+        point = alt.Chart(values(drawn)).mark_point(color=COLOURS[colour], filled=False, size=70, **turned)
+        mark = draw_line(drawn, colour, dots=True) if verdict == "sustained" else point
+        layers += [mark.encode(x=x, y=y)] if drawn else []
+    return alt.layer(*layers).properties(width=width, height=260, title=axis_title(f"event-time latency ({unit})"))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from math import ceil
 from operator import attrgetter
 from statistics import median
 from typing import Any
@@ -35,7 +36,15 @@ from streamgauge.report.document_blocks import (
     texts,
 )
 from streamgauge.results import labels
-from streamgauge.results.matrix import CellFigures, MatrixCell, MatrixPlan, MatrixResult, PlannedCell, PublishedTable
+from streamgauge.results.matrix import (
+    CellFigures,
+    MatrixCell,
+    MatrixPlan,
+    MatrixResult,
+    PlannedCell,
+    PublishedTable,
+    Sweep,
+)
 
 Format = Callable[[float | None], str]
 _FIGURES: tuple[tuple[str, str, Format], ...] = (
@@ -45,8 +54,10 @@ _FIGURES: tuple[tuple[str, str, Format], ...] = (
     ("maximum throughput", "maximum_per_s", format_rate),
     ("results", "results_per_s", format_rate),
     ("event time p50", "event_time_p50_us", format_us),
+    ("p90", "event_time_p90_us", format_us),
     ("p95", "event_time_p95_us", format_us),
     ("p99", "event_time_p99_us", format_us),
+    ("max", "event_time_max_us", format_us),
     ("until counted p50", "until_counted_p50_us", format_us),
     ("most backlog", "backlog_max", format_count),
     ("faults", "faults", format_count),
@@ -111,11 +122,13 @@ def plan_document(plan: MatrixPlan) -> Document:
     """The cells that would run, with estimated times."""
     unforeseen = sum(cell.seconds is None for cell in plan.cells)
     also = f", and {unforeseen} whose time cannot be foreseen" if unforeseen else ""
+    also += f", {_in_minutes(plan.search_s)} of them for a search first" if plan.search_s else ""
     many = f"{len(plan.cells)} cell{'s' * (len(plan.cells) != 1)}"
-    columns = (*numbers("cell"), *texts(*plan.varied), *numbers("repetition", "minutes"))
+    columns = (*numbers("cell", *["load"] * bool(plan.sweep)), *texts(*plan.varied), *numbers("repetition", "minutes"))
     rows = (
         (
             str(cell.number),
+            *_load(plan.sweep, cell),
             *_settings(plan.varied, cell),
             str(cell.repetition),
             NONE if cell.seconds is None else _in_minutes(cell.seconds),
@@ -124,16 +137,28 @@ def plan_document(plan: MatrixPlan) -> Document:
     )
     return Document(
         name=plan.workload,
-        on=f"matrix of {plan.command}",
-        title=f"{plan.workload}, plan of a matrix",
+        on="sweep" if plan.sweep else f"matrix of {plan.command}",
+        title=f"{plan.workload}, plan of a {'sweep' if plan.sweep else 'matrix'}",
         headline=f"{many}, about {_in_minutes(plan.seconds)} min{also}",
         mark=QUICK if plan.quick else "",
         sections=(
             Section("cells", "Cells", (table("Cells in their order", columns, rows, terminal=True),)),
             *_left_out(plan.left_out),
         ),
-        remarks=(Paragraph("nothing was started", "note", terminal=True),),
+        remarks=(*knee_notes(plan.sweep), Paragraph("nothing was started", "note", terminal=True)),
     )
+
+
+def knee_notes(sweep: Sweep | None) -> Iterator[Paragraph]:
+    """That the span is too short for a p99 and so for a knee, if it is."""
+    if sweep is not None and sweep.knee is None and sweep.p99_needs_s is not None:
+        text = f"a p99, and so the knee, needs `--duration {ceil(sweep.p99_needs_s)}s`"
+        yield Paragraph(text, "note", terminal=True)
+
+
+def _load(sweep: Sweep | None, cell: MatrixCell | PlannedCell) -> tuple[str, ...]:
+    """The load of a sweep's cell; nothing in any other matrix."""
+    return () if sweep is None else (format_percent(100 * sweep.load_of(cell)),)
 
 
 def _left_out(left_out: Sequence[Mapping[str, Any]]) -> Iterator[Section]:
@@ -180,12 +205,14 @@ def _remarks(result: MatrixResult) -> Iterator[Paragraph]:
 def _cells(result: MatrixResult) -> Table:
     shown = _shown(result)
     columns = (
-        *numbers("cell"), *texts(*result.varied), *numbers("repetition"), *texts("verdict"),
+        *numbers("cell", *["load"] * bool(result.sweep)), *texts(*result.varied),
+        *numbers("repetition"), *texts("verdict"),
         *numbers(*(heading for heading, _, _ in shown), "took"), Column("why", prose=True),
     )  # fmt: skip
     rows: list[tuple[Cell | str, ...]] = [
         (
             Cell(str(row.number), link=row.report),
+            *_load(result.sweep, row),
             *_settings(result.varied, row),
             str(row.repetition),
             Cell(_verdict(row), style=row.verdict or ""),

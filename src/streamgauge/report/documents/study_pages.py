@@ -7,7 +7,7 @@ from typing import Any
 from streamgauge.artifacts.atomic_write import OUT, RUN, OutputLocation, write_text
 from streamgauge.artifacts.run_folder import STUDIES, StudyResult, read_study
 from streamgauge.report.document_blocks import Document
-from streamgauge.report.documents import breakdown, dry_run, matrix, profile, scalability
+from streamgauge.report.documents import breakdown, dry_run, matrix, profile, scalability, sweep
 from streamgauge.report.page import render
 from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.dry_run import ScaleTrialPlan, TrialPlan
@@ -18,7 +18,7 @@ from streamgauge.results.scalability import ScaleResult
 Plan = MatrixPlan | TrialPlan
 _DOCUMENTS: Mapping[type, Callable[[Any], Document]] = {
     LatencyBreakdown: breakdown.document,
-    MatrixResult: matrix.document,
+    MatrixResult: lambda result: (matrix.document if result.sweep is None else sweep.document)(result),
     OperatorProfile: profile.document,
     ScaleResult: scalability.document,
     MatrixPlan: matrix.plan_document,

@@ -3,7 +3,7 @@
 from streamgauge.artifacts.run_folder import RunFolder, StudyResult
 from streamgauge.core.formatting import format_duration
 from streamgauge.core.output import print_answer
-from streamgauge.report.documents import matrix, profile, scalability
+from streamgauge.report.documents import matrix, profile, scalability, sweep
 from streamgauge.report.documents.study_pages import Plan, document_of
 from streamgauge.report.terminal.console import STYLES, TrialView, page_in, show, show_result
 from streamgauge.report.terminal.lines import say
@@ -33,7 +33,8 @@ class MatrixView(_GrowingList):
         self._planned = result.planned
         varied = f"   varied: {', '.join(result.varied)}" if result.varied else ""
         cells = f"{to_run} of {result.planned} cells"
-        say(self._console, f"{result.workload}   matrix of {result.command}, {cells}{varied}")
+        what = f"matrix of {result.command}" if result.sweep is None else f"sweep: {sweep.scale_text(result.sweep)}"
+        say(self._console, f"{result.workload}   {what}, {cells}{varied}")
         say(self._console, f"folder   {result.folder}")
         for cell in result.cells:
             self.cell(cell)

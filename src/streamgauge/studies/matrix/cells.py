@@ -83,7 +83,7 @@ COMMANDS = ("run", "sustain", "anatomy", "characterize")
 def _checked(experiment: Experiment) -> tuple[ResolvedExperiment, float | None]:
     """The (first) trial and the estimated seconds; InputError if it cannot start."""
     command = experiment.command
-    why = "has a grid of its own" if command == "scale" else "measures nothing"
+    why = "has a grid of its own" if command in ("scale", "sweep") else "measures nothing"
     require_all(
         Rule(
             command in COMMANDS, "command",
@@ -273,6 +273,7 @@ def cells_table(result: MatrixResult, cells: Mapping[int, Cell]) -> pa.Table:
     table = rows_table(
         {
             "number": [row.number for row in rows],
+            **({"load": [result.sweep.load_of(row) for row in rows]} if result.sweep else {}),
             **{name: [value_of(cells[row.number].experiment, name) for row in rows] for name in result.varied},
             "repetition": [row.repetition for row in rows],
         },

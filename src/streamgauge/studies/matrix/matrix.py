@@ -13,7 +13,7 @@ A matrix that is killed keeps every cell that ended; `--resume` runs the others.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -21,16 +21,17 @@ from typing import Protocol
 
 from streamgauge.artifacts.atomic_write import OUT, write_text
 from streamgauge.artifacts.run_folder import MATRIX, new_folder, reopen, write_study
-from streamgauge.config.experiment import Experiment, Matrix
+from streamgauge.config import reproduce
+from streamgauge.config.experiment import ConfigModel, Experiment, Matrix
 from streamgauge.config.experiment_file import read, read_published, to_toml
 from streamgauge.config.matrix import Cell, expand, run_order, select, values_of, varied
 from streamgauge.config.named_files import change_files
-from streamgauge.core.errors import Problem, attempt, require
+from streamgauge.core.errors import Problem, Rule, attempt, broken, refuse, require
 from streamgauge.core.formatting import resume_command
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.preflight.machine_requirements import require_machine
-from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult, PlannedCell, PublishedTable
-from streamgauge.studies.exclusive_folder import exclusive
+from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult, PlannedCell, PublishedTable, Sweep
+from streamgauge.studies.exclusive_folder import Lock, exclusive
 from streamgauge.studies.matrix.cells import (
     TABLES,
     CheckedCell,
@@ -93,8 +94,11 @@ def run_matrix(
     resume: str | None = None,
     on_result: OnResult = ignore,
     on_study: OnStudy = ignore,
+    conclude: Callable[[MatrixResult], MatrixResult] = lambda result: result,
 ) -> MatrixResult:
     """Runs the cells that `numbers` names, else all; with `resume` those that the folder lacks.
+
+    `conclude`: adds to the result what follows from the cells so far.
 
     Raises:
         InputError, MachineError: before anything was started; MachineError also later, for example for a full disk.
@@ -115,7 +119,7 @@ def run_matrix(
         else:
             checked, published = _checked(experiment, chosen)
             require_machine(*(one.resolved for one in checked))
-            folder, result = _begin(experiment, cells, checked, published)
+            folder, result = begin(experiment, cells, checked, published)
             lock(folder)
         by_number = {cell.number: cell for cell in cells}
         _write(folder, result, by_number, on_study)
@@ -125,7 +129,7 @@ def run_matrix(
             row = MatrixCell(
                 number=cell.number, settings=dict(cell.settings), repetition=cell.repetition, **dict(figures)
             )
-            result = result.with_cell(row)
+            result = conclude(result.with_cell(row))
             _write(folder, result, by_number, on_study)
             observer.cell(row)
             if row.verdict == "interrupted":
@@ -142,6 +146,37 @@ def stored_experiment(resume: str, given: Experiment | None) -> Experiment:
     same = given is None or to_toml(_with_files_of_here(given)) == to_toml(stored)
     rule = "must be the folder of the experiment in FILE, and its experiment.toml differs"
     require(same, "--resume", rule, resume, f"leave FILE out: {resume_command('experiment', resume)}")
+    if stored.command != "sweep":
+        return stored
+    return stored.model_copy(update={"search": stored.search.model_copy(update={"resume": resume})})
+
+
+def requested_study(
+    experiment: Experiment, file: str, defaults: ConfigModel, what: str, lock: Lock = ignore
+) -> Experiment:
+    """The experiment with absolute paths; with `search.resume` the stored one, which other settings must not change.
+
+    `file`: the study's, in its folder, which `lock` locks. `defaults`: of the section that is named as the command.
+    `what`: such as `a sweep`.
+    """
+    resume, command = experiment.search.resume, experiment.command
+    if resume is None:
+        return with_absolute_paths(experiment)
+    folder = Path(resume)
+    stored = read(folder / "experiment.toml") if (folder / file).is_file() else None
+    rule, way_out = f"must be the folder of {what}, which holds a {file}", f"a folder runs/*-{command}"
+    require(stored is not None and stored.command == command, "search.resume", rule, resume, way_out)
+    assert stored is not None
+    lock(folder)
+    given, rule = experiment.model_dump(mode="json"), "must be the study's own with --resume"
+    # A command line always has the defaults of the section, which a stored study may differ from.
+    usual = defaults.model_dump(mode="json")
+    given[command] = {name: value for name, value in (given[command] or {}).items() if value != usual[name]}
+    is_same = experiment.workload in ("", stored.workload)
+    refuse([
+        *broken(Rule(is_same, "workload", rule, experiment.workload, "leave WORKLOAD out")),
+        *reproduce.contradictions(given, stored.model_dump(mode="json"), rule, ("out", "search.resume")),
+    ])  # fmt: skip
     return stored
 
 
@@ -172,12 +207,13 @@ def _missing(cells: Iterable[Cell], result: MatrixResult, named: bool) -> tuple[
     return tuple(cell for cell in cells if verdicts.get(cell.number, "interrupted") in open_ones)
 
 
-def _begin(
-    experiment: Experiment, cells: Sequence[Cell], checked: Sequence[CheckedCell], published: PublishedTable | None
-) -> tuple[Path, MatrixResult]:
+def begin(
+    experiment: Experiment, cells: Sequence[Cell], checked: Sequence[CheckedCell],
+    published: PublishedTable | None = None, sweep: Sweep | None = None,
+) -> tuple[Path, MatrixResult]:  # fmt: skip
     """A new folder with the experiment, and the result without a cell."""
     now = datetime.now(UTC)
-    folder = new_folder(experiment.out or "runs", experiment.workload, "matrix", now)
+    folder = new_folder(experiment.out or "runs", experiment.workload, "sweep" if sweep else "matrix", now)
     write_text(folder / "experiment.toml", to_toml(experiment), OUT)
     return folder, MatrixResult(
         command=experiment.command, workload=experiment.workload, engine=experiment.engine, varied=varied(cells),
@@ -185,7 +221,7 @@ def _begin(
         planned=len(cells), quick=experiment.is_quick_look, left_out=(experiment.matrix or Matrix()).left_out,
         environment=environment(),
         job_files={name: digest for one in checked for name, digest in one.resolved.workload.files.items()},
-        published=published, start_time=now.isoformat(timespec="seconds"), folder=str(folder),
+        published=published, sweep=sweep, start_time=now.isoformat(timespec="seconds"), folder=str(folder),
     )  # fmt: skip
 
 

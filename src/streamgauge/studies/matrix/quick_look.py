@@ -7,10 +7,11 @@ short for a verdict, and is not extended.
 
 from itertools import accumulate
 
-from streamgauge.config.experiment import Experiment, Matrix, Quick, build
+from streamgauge.config.experiment import Experiment, Matrix, Quick, Sweep, build
 from streamgauge.config.matrix import expand, run_order, select, values_of
 from streamgauge.core.errors import Rule, require, require_all
 from streamgauge.studies.matrix.cells import check_cells
+from streamgauge.studies.matrix.sweep import as_matrix
 
 CELLS_MAX, SECONDS_MAX = 8, 600.0
 _RATE = 'rate = "20k" below [quick], a rate that each cell surely holds'
@@ -25,16 +26,19 @@ def quick_look(experiment: Experiment, numbers: str | None = None) -> Experiment
         InputError: with every problem of any cell; also for a file that searches and stores no rate for a look.
     """
     command, quick = experiment.command, experiment.quick or Quick()
+    rate = (experiment.sweep or Sweep()).of or quick.rate
     require_all(
         Rule(
-            command in ("run", "sustain", "anatomy"), "--quick",
+            command in ("run", "sustain", "sweep", "anatomy"), "--quick",
             f"makes short trials, and {command} makes none", command, "leave --quick out",
         ),
         Rule(
-            command != "sustain" or quick.rate is not None, "quick.rate",
+            command not in ("sustain", "sweep") or rate is not None, "quick.rate",
             "must be given for --quick, because this file searches for its rate", quick.rate, _RATE,
         ),
     )  # fmt: skip
+    if command == "sweep":
+        experiment = as_matrix(experiment, rate or 0.0)
     short = _short(experiment, quick.model_copy(update={"look": True}))
     cells = expand(short)
     matrix = short.matrix or Matrix()

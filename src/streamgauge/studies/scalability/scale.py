@@ -17,10 +17,8 @@ from typing import Protocol
 
 from streamgauge.artifacts.atomic_write import OUT, write_text
 from streamgauge.artifacts.run_folder import SCALE, new_folder, reopen, write_study
-from streamgauge.config import reproduce
 from streamgauge.config.experiment import Experiment, Matrix, Scale
-from streamgauge.config.experiment_file import read, to_toml
-from streamgauge.core.errors import Rule, broken, refuse, require
+from streamgauge.config.experiment_file import to_toml
 from streamgauge.core.exit_codes import ExitCode, worst
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.preflight.dry_run import trial_plan
@@ -36,6 +34,7 @@ from streamgauge.results.scalability import (
 )
 from streamgauge.studies.exclusive_folder import Lock, exclusive
 from streamgauge.studies.matrix.cells import Observers, perform_within, require_same_files, rows_table, write_tables
+from streamgauge.studies.matrix.matrix import requested_study
 from streamgauge.studies.scalability.answer import (
     answered,
     next_point,
@@ -50,7 +49,6 @@ from streamgauge.system.machine import environment
 from streamgauge.trial.events import OnResult, OnStudy, ignore
 from streamgauge.trial.progress import Show, show_one_of_several
 from streamgauge.trial.trial_result import TrialResult
-from streamgauge.user_workloads.lookup import with_absolute_paths
 from streamgauge.verdict.collect_evidence import busy_share
 
 COLUMNS = ("number", "resources", "load", "repetition", "outcome", "lag_growth")
@@ -136,29 +134,8 @@ def exit_code(result: ScaleResult) -> ExitCode:
 
 
 def requested(experiment: Experiment, lock: Lock = ignore) -> Experiment:
-    """The experiment with absolute paths; with `search.resume` the stored one, which other settings must not change.
-
-    It locks the folder to resume.
-    """
-    resume = experiment.search.resume
-    if resume is None:
-        return with_absolute_paths(experiment)
-    folder = Path(resume)
-    rule = f"must be the folder of a scalability study, which holds a {SCALE}"
-    require((folder / SCALE).is_file(), "search.resume", rule, resume, "a folder runs/*-scale")
-    lock(folder)
-    stored = read(folder / "experiment.toml")
-    given, rule = experiment.model_dump(mode="json"), "must be the study's own with --resume"
-    # A command line always has the defaults of the section, which a stored study may differ from.
-    defaults = Scale().model_dump(mode="json")
-    given["scale"] = {name: value for name, value in (given["scale"] or {}).items() if value != defaults[name]}
-    refuse([
-        *broken(Rule(
-            experiment.workload in ("", stored.workload), "workload", rule, experiment.workload, "leave WORKLOAD out"
-        )),
-        *reproduce.contradictions(given, stored.model_dump(mode="json"), rule, ("out", "search.resume")),
-    ])  # fmt: skip
-    return stored
+    """The experiment of the study, which may go on in its folder. It locks the folder to resume."""
+    return requested_study(experiment, SCALE, Scale(), "a scalability study", lock)
 
 
 def _begin(study: Study, lock: Lock) -> ScaleResult:

@@ -12,10 +12,10 @@ from itertools import pairwise
 from typing import Any
 
 from streamgauge.config import reproduce
-from streamgauge.config.experiment import Experiment, Scale, flat_name, setting_of
+from streamgauge.config.experiment import Experiment, Scale, setting_of
 from streamgauge.config.matrix import Cell, is_setting, values_of, with_settings
 from streamgauge.config.named_files import is_data, is_data_time
-from streamgauge.config.setting_info import NAME_VALUE
+from streamgauge.config.setting_info import NAME_VALUE, flat_name
 from streamgauge.core.errors import InputError, Problem, Rule, attempt, broken, refuse, require, require_all
 from streamgauge.core.formatting import format_value
 from streamgauge.core.units import parse_duration, parse_rate
