@@ -134,15 +134,15 @@ class JvmEngine(HeldEngine):
     def _failure(self) -> str:
         """Why the job does not run any more; empty if it does, or starts."""
         assert self._child is not None
-        state = self._state()
+        try:
+            code, failure = self._child.ask("exit_code", REQUEST_S), ""
+        except ChildFailed as error:
+            code, failure = None, str(error)
+        state = self._state()  # after the exit code, because a job writes its reason before it ends
         if state.startswith("failed "):
             return state.removeprefix("failed ")
-        try:
-            code = self._child.ask("exit_code", REQUEST_S)
-        except ChildFailed as error:
-            return str(error)
         if code is None:
-            return ""
+            return failure
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
         return f"the JVM of {self.name} {how}"
 

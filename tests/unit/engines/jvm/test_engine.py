@@ -1,9 +1,14 @@
 """What the driver's side reads of a job on the JVM."""
 
 from pathlib import Path
+from typing import Any, cast
+
+import pytest
 
 from streamgauge.core.engine_reports import SeriesSample
 from streamgauge.engines.kafka_streams.engine import KafkaStreamsEngine
+from streamgauge.engines.storm.engine import StormEngine
+from streamgauge.system.child_processes import ChildFailed
 
 
 def test_series_are_those_of_whole_lines(tmp_path: Path) -> None:
@@ -13,3 +18,42 @@ def test_series_are_those_of_whole_lines(tmp_path: Path) -> None:
     assert engine.series() == []
     (tmp_path / "series").write_text('[1, "late rows", "rows", 2.0]\n[2, "late ro')
     assert engine.series() == [SeriesSample(1, "late rows", "rows", 2.0)]
+
+
+class Holder:
+    """In place of the holder of a JVM, which may write its state before it ends."""
+
+    def __init__(self, folder: Path, code: int | None, state: str, gone: bool = False) -> None:
+        self._file, self._code, self._state, self._gone = folder / "status", code, state, gone
+
+    def ask(self, request: str, timeout_s: float) -> int | None:
+        assert request == "exit_code"
+        self._file.write_text(self._state)
+        if self._gone:
+            raise ChildFailed("holder 7 is gone")
+        return self._code
+
+
+@pytest.mark.parametrize(
+    ("code", "state", "gone", "reason"),
+    [
+        (None, "running", False, ""),
+        (None, "", False, ""),
+        (None, "failed IOException: no space", False, "IOException: no space;"),
+        (1, "failed OutOfMemoryError: Java heap space", False, "OutOfMemoryError: Java heap space;"),
+        (3, "running", False, "code 3;"),
+        (-9, "running", False, "signal 9;"),
+        (None, "running", True, "holder 7 is gone;"),
+        (None, "failed IOException: no space", True, "IOException: no space;"),
+    ],
+)
+def test_a_job_that_fails_has_the_reason_that_it_wrote_or_how_its_jvm_ended(
+    tmp_path: Path, code: int | None, state: str, gone: bool, reason: str
+) -> None:
+    """Also one that writes its reason between two looks, and ends."""
+    engine = StormEngine()
+    engine._folder, engine._child = tmp_path, cast(Any, Holder(tmp_path, code, state, gone))
+    status = engine.status()
+    assert status.alive == (reason == "")
+    assert reason in status.reason
+    assert status.reason.startswith(reason) or state == "running"
