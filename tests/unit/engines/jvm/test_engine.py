@@ -6,7 +6,10 @@ from typing import Any, cast
 import pytest
 
 from streamgauge.core.engine_reports import SeriesSample
+from streamgauge.core.plugin_options import IDIOMATIC, with_defaults
+from streamgauge.engines.jvm.plugin import JvmPlugin
 from streamgauge.engines.kafka_streams.engine import KafkaStreamsEngine
+from streamgauge.engines.registry import entry
 from streamgauge.engines.storm.engine import StormEngine
 from streamgauge.system.child_processes import ChildFailed
 
@@ -57,3 +60,36 @@ def test_a_job_that_fails_has_the_reason_that_it_wrote_or_how_its_jvm_ended(
     assert status.alive == (reason == "")
     assert reason in status.reason
     assert status.reason.startswith(reason) or state == "running"
+
+
+@pytest.mark.parametrize(
+    ("engine", "own", "changed"),
+    [
+        (
+            "flink",
+            {"buffer_timeout": "100ms", "pipeline.object-reuse": "false", "state.backend.type": "hashmap"},
+            {"buffer_timeout": "5ms", "checkpoint_interval": "1s", "restart-strategy.type": "disable"},
+        ),
+        (
+            "kafka-streams",
+            {"state_store": "rocksdb", "changelog": "true", "max.poll.records": "1000"},
+            {"state_store": "memory", "commit.interval.ms": "1000", "statestore.cache.max.bytes": "0"},
+        ),
+        (
+            "storm",
+            {"spins": "1000", "topology.workers": "1", "topology.acker.executors": "1"},
+            {"spins": "0", "pending": "auto", "topology.message.timeout.secs": "600"},
+        ),
+    ],
+)
+def test_own_defaults_are_those_of_an_engine_whose_job_sets_nothing(
+    engine: str, own: dict[str, str], changed: dict[str, str]
+) -> None:
+    """Whatever the profile; what every profile sets otherwise is changed."""
+    plugin = entry(engine)
+    assert isinstance(plugin, JvmPlugin)
+    assert [pair for pair in own.items() if not plugin.is_own_default(*pair)] == []
+    assert [pair for pair in changed.items() if plugin.is_own_default(*pair)] == []
+    options = with_defaults(plugin.capabilities.profiles[IDIOMATIC].options, plugin.capabilities.settings)
+    names = options.keys() | plugin.make(None, None).configuration(options, Path("/"), 1).keys()
+    assert set(plugin.always_set) <= names
