@@ -7,6 +7,7 @@ import pytest
 
 from streamgauge.core.engine_reports import SeriesSample
 from streamgauge.core.plugin_options import IDIOMATIC, with_defaults
+from streamgauge.engines.flink.engine import FlinkEngine
 from streamgauge.engines.jvm.plugin import JvmPlugin
 from streamgauge.engines.kafka_streams.engine import KafkaStreamsEngine
 from streamgauge.engines.registry import entry
@@ -60,6 +61,11 @@ def test_a_job_that_fails_has_the_reason_that_it_wrote_or_how_its_jvm_ended(
     assert status.alive == (reason == "")
     assert reason in status.reason
     assert status.reason.startswith(reason) or state == "running"
+
+
+def test_only_flink_has_to_keep_a_first_state_before_a_restart(tmp_path: Path) -> None:
+    """The others go on from offsets, and a test that waited for their state would never kill them."""
+    assert [made().has_checkpoint() for made in (FlinkEngine, KafkaStreamsEngine, StormEngine)] == [False, True, True]
 
 
 @pytest.mark.parametrize(
