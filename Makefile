@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
-PYTEST := $(BIN)/python -m pytest -q --durations=20
+PYTEST := $(BIN)/python -m pytest -q --durations=20 -rfEs
 
 # Half of the CPU time of the set-up went into compressing PySpark's wheel, whose jars are compressed already, and into
 # byte code of modules that are never imported: 73 s fell to 32 s. A file tells every setuptools not to compress; pip's

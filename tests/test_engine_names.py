@@ -52,8 +52,13 @@ MAY_NAME_ENGINES = {
     "dataflow/expressions/regex.py": "the SQL dialect",
 }
 """Modules with an engine's name as a text."""
-
-
+PLAIN_WORDS = {"external", "known", "oracle"}
+"""Names of engines that texts have for something else. The word Spark has a list of its own."""
+MAY_SAY_ENGINES = {
+    "report/charts/scalability.py": "published studies",
+    "report/documents/scalability.py": "published studies",
+}
+"""Modules with the word for another engine anywhere, as in a comment."""
 PART_MIN = 5
 """Least letters of the beginning of a name."""
 
@@ -73,6 +78,13 @@ def naming_engines(modules: Mapping[str, str]) -> set[str]:
     begun = {name[:length] for name in BUILT_IN for length in range(PART_MIN, len(name) + 1)} - set(transports.NAMES)
     outside = {name: text for name, text in modules.items() if not name.startswith("engines/")}
     return {name for name, text in outside.items() if _literals(text) & {*BUILT_IN, *begun}}
+
+
+def saying_engines(modules: Mapping[str, str]) -> set[str]:
+    """Modules with the name of an engine as a word, however it is written."""
+    names = "|".join(name.replace("-", "[ _-]") for name in BUILT_IN if name not in PLAIN_WORDS and "spark" not in name)
+    outside = {name: text for name, text in modules.items() if not name.startswith("engines/")}
+    return {name for name, text in outside.items() if re.search(rf"(?<![a-z])({names})(?![a-z])", text, re.IGNORECASE)}
 
 
 def _literals(text: str) -> set[object]:
@@ -97,6 +109,17 @@ def test_the_word_spark_stands_outside_its_plugin_only_for_a_reason() -> None:
 def test_only_engines_name_engines() -> None:
     """To add one touches no line elsewhere."""
     assert unlisted(naming_engines(texts()), set(MAY_NAME_ENGINES)) == []
+
+
+def test_the_words_for_other_engines_stand_outside_engines_only_for_a_reason() -> None:
+    """A comment that names one tells of code that is made for it."""
+    assert unlisted(saying_engines(texts()), set(MAY_SAY_ENGINES)) == []
+
+
+@pytest.mark.parametrize("planted", ["# as Kafka Streams does", "from x import flink_y", "STORM = 1"])
+def test_a_planted_word_for_an_engine_is_found(planted: str) -> None:
+    modules = {"trial/phases.py": planted, "engines/x.py": planted, "jobs.py": "brainstorm over kafka, streams known"}
+    assert saying_engines(modules) == {"trial/phases.py"}
 
 
 @pytest.mark.parametrize("planted", ["# as Spark does", "from pyspark import SparkConf", "class SparkRate: ..."])

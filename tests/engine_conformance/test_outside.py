@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from streamgauge.conformance import suite
 from streamgauge.conformance.cases import CASES
-from streamgauge.conformance.trials import Subject, subject
+from streamgauge.conformance.trials import Restart, Subject, subject
 from streamgauge.core.errors import InputError
 from streamgauge.engines import registry
 from streamgauge.engines.conformance import EVERY_CASE, Gap, TestConf, gaps
@@ -98,6 +99,29 @@ def test_gaps_of_unknown_cases_and_kinds_fail() -> None:
         suite.test_gaps_name_cases(Subject("known", TestConf(gaps=gaps("never", "because", "no such case"))))
     with pytest.raises(AssertionError, match="sometimes"):
         suite.test_gaps_name_cases(Subject("known", TestConf(restart=Gap("sometimes", "because"))))
+
+
+def test_a_restart_that_did_not_happen_is_taken_for_no_gap() -> None:
+    """A gap expects an AssertionError, and this is another one."""
+    with pytest.raises(pytest.fail.Exception):
+        Restart(cast(Any, None)).check(cast(Any, None))
+
+
+@pytest.mark.parametrize(
+    ("engine", "is_gap"),
+    [
+        ("spark", {"source": False}),
+        ("known", {"source": True}),
+        ("flink", {"source": False, "hopping window": False}),
+        ("kafka-streams", {"source": False, "hopping window": True}),
+        ("storm", {"source": False, "hopping window": True}),
+    ],
+)
+def test_the_gap_of_a_restart_is_that_of_windows_where_rows_may_be_read_twice(
+    engine: str, is_gap: dict[str, bool]
+) -> None:
+    tests = {each.values[1]: each.marks for each in suite.restarts(subject(engine))}
+    assert {case: any(mark.name == "xfail" for mark in marks) for case, marks in tests.items()} == is_gap
 
 
 def test_an_engine_of_programs_runs_no_trial() -> None:

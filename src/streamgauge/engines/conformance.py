@@ -40,7 +40,8 @@ class TestConf:
     - `options`, `generators`: of every trial.
     - `parallelisms`: those with which windows run, if the engine can be started on a requested number of cores.
     - `gaps`: by the name of a case in `streamgauge.conformance.cases`, or `EVERY_CASE`.
-    - `restart`: why it does not go on where it was after it was killed and started again.
+    - `restart`: why it does not go on where it was after it was killed and started again; with delivery at least once,
+      why its windows do not.
     - `counts_late_rows`: its windows read several partitions of a broker, and it counts the rows that come late.
     - `lowered`: gives the node kinds that its lowering takes, which must be those of `Capabilities.nodes`; or kinds of
       `Capabilities.unsupported_reasons`. None: only trials show what it takes.

@@ -249,7 +249,9 @@ class Engine(Protocol):
     def consumer_group(self, flow: Flow, run: str) -> str:
         """The consumer group that commits on a broker how far the job of this run has read; empty without one.
 
-        The driver then reads progress from outside, by the offsets of that group.
+        The driver then reads progress from outside, by the offsets of that group. Topics whose names begin with the
+        group's and a hyphen are the job's own: the driver waits until what the job wrote there is read again, and
+        removes them with the run's.
         """
         return ""
 

@@ -157,10 +157,10 @@ def _not_seen(resolved: ResolvedExperiment, record: TrialRecord) -> Iterator[str
     yield f"processing-time latency is unknown: over {transport} the driver does not see when an event is read"
     # A remark says how the offsets of a group move.
     if not (resolved.workload.observed_from_outside or COMMITS in record.trial_log.remarks):
-        yield (
-            f"progress (backlog, lag, ingested rate) is what {engine} reports of its batches, since it commits no "
-            "offsets that could be read from outside"
-        )
+        how = f"hardly known, because {engine} committed offsets less than twice"
+        if resolved.engine.has_batch_ids or resolved.engine.batch_steps:
+            how = f"what {engine} reports of its batches, since it commits no offsets that could be read from outside"
+        yield f"progress (backlog, lag, ingested rate) is {how}"
 
 
 def _of_keys(record: TrialRecord) -> Iterator[Remark]:

@@ -38,6 +38,9 @@ class FlinkEngine(JvmEngine):
     def configuration(self, options: Mapping[str, str], scratch: Path, partitions: int) -> dict[str, str]:
         return {**configuration(options), "execution.checkpointing.dir": (scratch / "checkpoints").as_uri()}
 
+    def has_checkpoint(self) -> bool:
+        return self.latest_state(self._folder) is not None
+
     def latest_state(self, scratch: Path) -> str | None:
         """The latest checkpoint that is whole."""
         whole = sorted((scratch / "checkpoints").glob("*/chk-*/_metadata"), key=lambda file: file.stat().st_mtime_ns)

@@ -34,6 +34,8 @@ FIXED = {
     "rest.bind-address": "127.0.0.1",
     "rest.address": "127.0.0.1",
 }
+ALWAYS_SET = {"checkpoint_interval", NAMES["checkpoint_interval"], *FIXED} - {"state.backend.type"}
+"""What each profile sets to something else than Flink does by itself, which keeps no checkpoints."""
 
 CAPABILITIES = capabilities(
     "flink",

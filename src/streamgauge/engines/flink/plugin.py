@@ -1,6 +1,6 @@
 """The plugin of Flink."""
 
-from streamgauge.engines.flink.options import CAPABILITIES, LEAST_S
+from streamgauge.engines.flink.options import ALWAYS_SET, CAPABILITIES, LEAST_S
 from streamgauge.engines.jvm.plugin import JvmPlugin
 
 
@@ -11,4 +11,5 @@ class FlinkPlugin(JvmPlugin):
     conformance = "streamgauge.engines.flink.conformance:CONF"
     engine = "streamgauge.engines.flink.engine:FlinkEngine"
     least_s = LEAST_S
+    always_set = ALWAYS_SET
     commits = "checkpoint_interval"

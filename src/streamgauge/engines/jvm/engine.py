@@ -134,15 +134,15 @@ class JvmEngine(HeldEngine):
     def _failure(self) -> str:
         """Why the job does not run any more; empty if it does, or starts."""
         assert self._child is not None
-        state = self._state()
+        try:
+            code, failure = self._child.ask("exit_code", REQUEST_S), ""
+        except ChildFailed as error:
+            code, failure = None, str(error)
+        state = self._state()  # after the exit code, because a job writes its reason before it ends
         if state.startswith("failed "):
             return state.removeprefix("failed ")
-        try:
-            code = self._child.ask("exit_code", REQUEST_S)
-        except ChildFailed as error:
-            return str(error)
         if code is None:
-            return ""
+            return failure
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
         return f"the JVM of {self.name} {how}"
 
@@ -162,7 +162,8 @@ class JvmEngine(HeldEngine):
         return group_of(run)
 
     def has_checkpoint(self) -> bool:
-        return self.latest_state(self._folder) is not None
+        """An engine without states of its own goes on from committed offsets, or from the first event."""
+        return True
 
     def restart(self) -> None:
         """Kills the JVM and starts the job again from its latest state."""

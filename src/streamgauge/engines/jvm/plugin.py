@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
@@ -63,7 +64,8 @@ class JvmPlugin(EnginePlugin):
 
     `engine`: its `JvmEngine`, as `module:name`, which is loaded at a start. `least_s`: its options that are times, with
     the least that each may be, in seconds. `counts`: those that are whole numbers, with the least of each. `commits`:
-    the one that says how often its progress is committed.
+    the one that says how often its progress is committed. `always_set`: the options, and settings of the engine's own,
+    that each profile sets to something else than the engine does by itself.
     """
 
     interface = 2
@@ -72,6 +74,7 @@ class JvmPlugin(EnginePlugin):
     commits: ClassVar[str] = "commit_interval"
     least_s: ClassVar[Mapping[str, float]] = {}
     counts: ClassVar[Mapping[str, int]] = {}
+    always_set: ClassVar[Collection[str]]
 
     def unseen_us(self, flow: Flow, options: Mapping[str, str]) -> int:
         return MS * milliseconds(with_defaults(options, self.capabilities.settings)[self.commits])
@@ -100,6 +103,14 @@ class JvmPlugin(EnginePlugin):
 
     def heap_bytes(self, options: Mapping[str, str]) -> int:
         return parse_size(with_defaults(options, self.capabilities.settings)["memory"])
+
+    def is_own_default(self, name: str, value: str) -> bool:
+        """Whether a job that sets nothing has it, as the profile `idiomatic` does, except for `always_set`."""
+        if name in self.always_set:
+            return False
+        options = with_defaults(self.capabilities.profiles[IDIOMATIC].options, self.capabilities.settings)
+        settings = resolve_name(self.engine)().configuration(options, Path("/"), partitions=1)
+        return (options | settings).get(name) == value
 
     def machine_checks(self) -> Iterable[MachineCheck]:
         (fetch,) = self.capabilities.fetches

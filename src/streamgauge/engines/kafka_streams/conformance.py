@@ -8,7 +8,7 @@ CONF = TestConf(
     options={"task_idle": "30s"},
     parallelisms=(1, 2),
     gaps=NO_PYTHON,
-    restart=Gap("notimpl", "rows since the last commit are added twice, because it promises at least once only"),
+    restart=Gap("notimpl", "windows add rows since the last commit twice, because it promises at least once only"),
     counts_late_rows=True,
     lowered=lowered("kafka_streams/scala/Streams.scala"),
 )

@@ -36,6 +36,11 @@ FIXED = {
     "statestore.cache.max.bytes": "0",  # each update is a result
     "topic.message.timestamp.after.max.ms": str(2**63 - 1),  # times are microseconds, so they seem to be far ahead
 }
+ALWAYS_SET = {
+    "commit_interval", NAMES["commit_interval"], "task_idle", NAMES["task_idle"],
+    *FIXED.keys() - {"max.poll.records", "auto.offset.reset"},
+}  # fmt: skip
+"""What each profile sets to something else than the engine does by itself."""
 
 CAPABILITIES = capabilities(
     "kafka-streams",

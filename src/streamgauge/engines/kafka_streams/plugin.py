@@ -17,7 +17,7 @@ from streamgauge.dataflow.nodes import (
 )
 from streamgauge.dataflow.reach import slide_us
 from streamgauge.engines.jvm.plugin import JvmPlugin
-from streamgauge.engines.kafka_streams.options import CAPABILITIES, LEAST_S, delay_s
+from streamgauge.engines.kafka_streams.options import ALWAYS_SET, CAPABILITIES, LEAST_S, delay_s
 from streamgauge.engines.spi import StartRequest
 
 WAITING = (WindowAggregate, SessionAggregate, WindowJoin, Distinct, TopN)
@@ -35,6 +35,7 @@ class KafkaStreamsPlugin(JvmPlugin):
     conformance = "streamgauge.engines.kafka_streams.conformance:CONF"
     engine = "streamgauge.engines.kafka_streams.engine:KafkaStreamsEngine"
     least_s = LEAST_S
+    always_set = ALWAYS_SET
 
     def watermark_delay_us(self, request: StartRequest) -> int:
         """Each operator that waits for later rows adds the delay."""

@@ -40,6 +40,10 @@ FIXED = {
     "topology.workers": "1",
     "topology.producer.batch.size": "1",  # with batches acknowledgements of the last tuples may stay where they are
 }
+ALWAYS_SET = {
+    "pending", "streamgauge.pending", "commit_interval", "streamgauge.commit.ms", "topology.message.timeout.secs",
+}  # fmt: skip
+"""What each profile sets to something else than Storm does by itself."""
 
 CAPABILITIES = capabilities(
     "storm",

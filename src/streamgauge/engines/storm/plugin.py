@@ -10,7 +10,7 @@ from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.reach import reach_us, slide_us
 from streamgauge.engines.jvm.plugin import JvmPlugin
 from streamgauge.engines.spi import StartRequest
-from streamgauge.engines.storm.options import CAPABILITIES, COUNTS, LEAST_S, PENDING_BYTES, pending
+from streamgauge.engines.storm.options import ALWAYS_SET, CAPABILITIES, COUNTS, LEAST_S, PENDING_BYTES, pending
 
 ON_THE_WAY_S = 1.0
 """What may be on its way to a window, beside the tuples that windows hold."""
@@ -25,6 +25,7 @@ class StormPlugin(JvmPlugin):
     conformance = "streamgauge.engines.storm.conformance:CONF"
     engine = "streamgauge.engines.storm.engine:StormEngine"
     least_s = LEAST_S
+    always_set = ALWAYS_SET
     counts = COUNTS
 
     def request_problems(self, request: StartRequest) -> Iterable[Problem]:

@@ -142,7 +142,7 @@ class KafkaCluster:
 
     def _remove(self) -> None:
         """Removes this run's existing topics, and those that its job made. Prints a note if some may remain."""
-        made_by_job = f"{group_of(self._run)}-"  # as Kafka Streams names its own
+        made_by_job = f"{group_of(self._run)}-"
         try:
             existing = self._topics.names()
             self._topics.remove(name for name in existing if name in self._names or name.startswith(made_by_job))

@@ -33,7 +33,7 @@ def remark_gap(receiver: Receiver, times_s: Sequence[float], before: str, after:
 
 
 class OwnTopics:
-    """How much of the input has passed all topics that a job writes and reads again, as Kafka Streams does.
+    """How much of the input has passed all topics that a job writes and reads again.
 
     What was read at one look has passed the first of them when everything is read that they held then. It has passed
     the next one when that holds once more, and so on.

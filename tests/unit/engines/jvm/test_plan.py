@@ -1,8 +1,10 @@
 """The plan of a job on the JVM: what every kind of node becomes, and where times come from."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,6 +51,28 @@ def test_every_relation_but_updates_has_a_time(name: str) -> None:
         columns = [column for column, _ in node["columns"]]
         updates = any(isinstance(each, RunningAggregate) for each in graph.walk(by_name[node["name"]]))
         assert columns.count(plan.TIME) == (not updates), node
+
+
+def case_classes() -> dict[str, set[str]]:
+    """The fields of each case class that the job reads a document into."""
+    scala = Path(plan.__file__).parent / "scala"
+    text = "".join(file.read_text() for file in scala.glob("*.scala"))
+    classes = re.findall(r"case class (\w*Plan)\((.*?)\)", text, re.DOTALL)
+    return {name: set(re.findall(r"(\w+):", fields)) for name, fields in classes}
+
+
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_every_name_of_a_document_is_a_field_that_the_job_reads(name: str) -> None:
+    """The job passes over names that it does not know."""
+    document = planned(with_lineage(CASES[name].flow), keys={"purchases": "user_id"})
+    parts = {"Plan": [document], "SourcePlan": document["sources"], "NodePlan": document["nodes"]}
+    parts["SinkPlan"] = document["sinks"]
+    parts["OrderPlan"] = [each for node in document["nodes"] for each in node.get("order", [])]
+    parts["TablePlan"] = [node["table"] for node in document["nodes"] if "table" in node]
+    fields = case_classes()
+    assert [
+        (part, each.keys() - fields[part]) for part in parts for each in parts[part] if each.keys() - fields[part]
+    ] == []
 
 
 def test_its_node_kinds_are_those_that_engines_declare() -> None:
