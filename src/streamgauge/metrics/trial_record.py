@@ -25,6 +25,7 @@ class TrialRecord:
     `hopeless`: why the trial could no longer sustain its rate, although it went on; empty if it could, or ended.
     `held_back`: whether a generator was seen to pause because as much waited as the pace of a load allows.
     `engine_disk_full`, `disk_full`: whether a full disk is why the engine or the driver failed.
+    `driver_silent`: whether `driver_failed` names a generator that offered nothing of its plan.
     `limit_reached`: whether `driver_failed` names a limit of this environment that ended a process.
     `engine_rejected`: whether the driver ended a program: it gave no readable result, or nothing showed its progress.
     `deadline_us`: when the last results were taken that came in time.
@@ -40,6 +41,7 @@ class TrialRecord:
     engine_disk_full: bool = False
     engine_rejected: bool = False
     driver_failed: str = ""
+    driver_silent: bool = False
     disk_full: bool = False
     limit_reached: bool = False
     early_stop: str = ""

@@ -82,6 +82,7 @@ class Cause(_Code):
     DISK_FULL = "disk_full", "a disk is full"
 
     DRIVER_FAILED = "driver_failed", "a process of the driver failed"
+    DRIVER_SILENT = "driver_silent", "a generator offered nothing of its plan"
     LIMIT_REACHED = "limit_reached", "a limit of memory, processes or CPU time ended a process"
     NO_EVENT_DUE = "no_event_due", "the trial ended before its measured span"
     PLAN_NOT_KEPT = "plan_not_kept", "generators offered less than the plan in some second"

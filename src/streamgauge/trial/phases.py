@@ -250,12 +250,10 @@ class PhaseRunner:
             reached_us, offered_us = (last.to_us, last.published_us) if last else (spans.start_us, 0)
             since_us = max(min(reached_us + self._chunk_us, spans.end_us), offered_us, unexcused_us)
             if reached_us < spans.end_us and asked_us - since_us >= patience_us:
+                self.record.driver_silent = True
                 raise DriverError(
                     f"the driver offered nothing to partition {partition} since"
-                    f" {(since_us - spans.start_us) / US:.1f} s after the start, although its events were due and it"
-                    " had no reason to wait. Read the generator's log beside the engine's. If that is empty, the"
-                    " generator had too little CPU, or reads events from a file that is slow to read; if neither is"
-                    " so, this is a defect of streamgauge: report it with this folder"
+                    f" {(since_us - spans.start_us) / US:.1f} s after the start, although its events were due"
                 )
 
     def _check_engine(self) -> None:

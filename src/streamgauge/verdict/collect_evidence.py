@@ -49,6 +49,7 @@ def _of_record(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: fl
         offered_per_s=offered.astype(float),
         schedule_delay_us_p99=resources.schedule_delay(record).p99,
         driver_reason=record.driver_failed,
+        driver_silent=record.driver_silent,
         driver_disk_full=record.disk_full,
         limit_reached=record.limit_reached,
         core_wait_us=resources.core_wait_us(record),

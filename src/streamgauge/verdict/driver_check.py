@@ -25,7 +25,8 @@ STALL_SHARE_MAX = 0.01
 
 def check_driver(evidence: Evidence) -> Finding:
     if evidence.driver_reason:
-        says = Cause.LIMIT_REACHED if evidence.limit_reached else Cause.DRIVER_FAILED
+        failure = Cause.DRIVER_SILENT if evidence.driver_silent else Cause.DRIVER_FAILED
+        says = Cause.LIMIT_REACHED if evidence.limit_reached else failure
         code = Cause.DISK_FULL if evidence.driver_disk_full and not evidence.limit_reached else says
         failed = Condition(False, code, 1, 0, "failures", {"reason": evidence.driver_reason}, says)
         return failed.finding("driver", "invalid")

@@ -147,6 +147,7 @@ class Evidence:
         recorder_stall_s: time beyond 100 ms each in which the recorder stood still while results may have arrived.
         span_s: length of the measured span.
         sut_disk_full, driver_disk_full, answers_disk_full: whether a full disk is the reason of a failure.
+        driver_silent: whether `driver_reason` names a generator that offered nothing of its plan.
         limit_reached: whether `driver_reason` names a limit of this environment that ended a process.
         sut_rejected: whether the driver rejected the SUT: no result could be read, or its progress is unknown.
         sut_unobserved: whether it failed because nothing showed how far it had read.
@@ -203,6 +204,7 @@ class Evidence:
     sut_disk_full: bool = False
     sut_rejected: bool = False
     sut_unobserved: bool = False
+    driver_silent: bool = False
     driver_disk_full: bool = False
     limit_reached: bool = False
     answers_disk_full: bool = False

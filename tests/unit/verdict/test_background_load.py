@@ -66,7 +66,13 @@ def test_a_busy_machine_is_named_before_the_driver_is_blamed(changed: dict[str, 
 
 
 @pytest.mark.parametrize(
-    "fault", [{"core_wait_us": 50_000.0}, {"schedule_delay_us_p99": 150_000}, {"receive_share": 0.6}]
+    "fault",
+    [
+        {"core_wait_us": 50_000.0},
+        {"schedule_delay_us_p99": 150_000},
+        {"receive_share": 0.6},
+        {"driver_reason": "no offers", "driver_silent": True},
+    ],
 )
 @pytest.mark.parametrize("besides", [{}, {"verification": RIGHT.model_copy(update={"wrong": 1})}])
 def test_what_kept_the_driver_from_its_work_is_named_first(fault: dict[str, Any], besides: dict[str, Any]) -> None:

@@ -92,6 +92,7 @@ FAULTS = [
     ("evidence", "undecided", Cause.START_BACKLOG, {"draining_at_start": True}),
     ("event_time_p99", "not_sustained", Cause.LIMIT_EXCEEDED, {"levels": (LEVEL,)}),
     ("driver", "invalid", Cause.DRIVER_FAILED, {"driver_reason": "it ended"}),
+    ("driver", "invalid", Cause.DRIVER_SILENT, {"driver_reason": "no offers", "driver_silent": True}),
     ("driver", "invalid", Cause.DISK_FULL, {"driver_reason": "full", "driver_disk_full": True}),
     ("connected", "not_sustained", Cause.DISK_FULL, {"sut_alive": False, "sut_disk_full": True}),
     ("output_trend", "undecided", Cause.BATCHES_FILL_INTERVAL, {"output_lag_at_commits": filling(), "interval_s": 3.0}),

@@ -61,6 +61,8 @@ MORE: dict[str, dict[str, Any]] = {
         "sut_alive": False, "sut_rejected": True, "sut_reason": "no message came", "core_wait_us": 50_000.0,
         "background_share": 0.8},
     "driver ended beside background load": {"driver_reason": "ended", "background_share": 0.4},
+    "silent generator beside background load": {
+        "driver_reason": "the driver offered nothing to partition 0", "driver_silent": True, "background_share": 0.4},
     "hardly read": {"ingested_share": 0.01},
     "a span too short": SHORT,
     "start-up backlog and little evidence": {"draining_at_start": True, "batches": 3, "windows_closed": 4},

@@ -68,6 +68,7 @@ CAUSES: dict[StrEnum, str] = {
     Cause.CHECK_FAILED_TO_RUN: "could not be judged: {reason}",
     Cause.LIMIT_REACHED: "{reason}",
     Cause.DRIVER_FAILED: "a process of the driver failed: {reason}",
+    Cause.DRIVER_SILENT: "{reason}",
     Cause.NEGATIVE_LATENCY: "{value:,} right results came before their event, so a clock is wrong",
     Cause.NO_EVENT_DUE: "not judged, because the trial ended before an event of its measured span was due",
     Cause.PLAN_NOT_KEPT:
@@ -282,6 +283,7 @@ _FAULTS = {
     Cause.NEGATIVE_LATENCY: "a clock is wrong",
     Cause.LIMIT_REACHED: "a limit of this environment ended a process",
     Cause.SCHEDULE_DELAY: "the driver was late",
+    Cause.DRIVER_SILENT: "the driver was late",
     Cause.DISK_FULL: "a disk is full",
     Cause.QUEUE_CUT_BY_MEMORY: _SMALL_MEMORY,
     Cause.DRIVER_MEMORY_FULL: _SMALL_MEMORY,
@@ -314,6 +316,9 @@ ADVICE = {
         "(--queue-memory), the generators (--generators)",
     Cause.START_FAILED: "remove the reason (logs: engine/ of the run folder), and run it again",
     Cause.DRIVER_FAILED: f"remove the reason named above (logs: engine/ of the run folder){RUN_AGAIN}",
+    Cause.DRIVER_SILENT:
+        "read the generator's log (engine/ of the run folder); if it is empty, give it more CPU (--isolation pinned, a "
+        "lower rate) and faster files of data, and if neither helps, report it with this folder",
     Cause.RECORDER_DISK_BUSY: "put scratch files on a faster disk (TMPDIR), or lower the rate",
     Cause.DELIVERY_BUSY: "use more generators (--generators), fewer bytes per event, or a lower rate",
     Cause.RECORDER_STALLED:
@@ -400,6 +405,7 @@ def advice(judgement: Judgement, memory_option: str = "") -> str:
     if judgement.value == "interrupted":
         return "run it again; the same command repeats the same input"
     first, by_load = judgement.deciding[0], judgement.cause == Cause.BACKGROUND_LOAD
+    by_load = by_load or (first.code == Cause.DRIVER_SILENT and judgement.load_may_explain)
     if by_load and first.code not in (Cause.QUEUE_FULL, Cause.QUEUE_FULL_AT_START):
         return ADVICE[Cause.BACKGROUND_LOAD]
     if first.code == Cause.DISK_FULL or not (by_load or judgement.load_may_explain):
