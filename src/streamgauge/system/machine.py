@@ -1,5 +1,6 @@
 """Properties of this machine, for every result."""
 
+import os
 import platform
 import re
 import subprocess
@@ -12,9 +13,12 @@ from typing import Any
 import psutil
 
 from streamgauge.core.errors import MachineError
+from streamgauge.core.formatting import format_size
 from streamgauge.system.cpu_pinning import cpus
 from streamgauge.system.process_limits import memory_limit
 
+HEAP_BYTES = 2**30
+"""The heap of a broker, and less than an engine's needs."""
 _LIBRARIES = ("pyspark", "pyarrow", "duckdb", "numpy")
 CHECKOUT = Path(__file__).parents[3]
 """The Git checkout with this code, if it was not installed from a package."""
@@ -30,6 +34,18 @@ def memory_bytes() -> int:
 def at_most_half(bytes_: int) -> int:
     """The smaller of `bytes_` and half of the memory, because driver and SUT share it."""
     return min(bytes_, memory_bytes() // 2)
+
+
+def slow_start_advice() -> str:
+    """The load of this machine and its free memory as a sentence, with what to do about a process that did not start.
+
+    Memory is advised only if it does not hold `HEAP_BYTES`.
+    """
+    load, number = os.getloadavg()[0], psutil.cpu_count() or 1
+    free = min(memory_bytes(), int(psutil.virtual_memory().available))
+    todo = ["stop other programs"] * (load > number) + ["free memory"] * (free < HEAP_BYTES)
+    found = f"The load is {load:.1f} on {number} processors, and {format_size(free)} of memory are free"
+    return f"{found}: {' and '.join(todo or ['read the log'])}"
 
 
 def environment() -> dict[str, Any]:

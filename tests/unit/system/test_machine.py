@@ -6,7 +6,9 @@ import re
 import subprocess
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from streamgauge.system import machine
@@ -33,3 +35,23 @@ def test_the_commit_of_a_checkout_is_known(tmp_path: Path, monkeypatch: pytest.M
     assert re.fullmatch(r"\+[0-9a-f]{7,}", commit)
     git("touch new && git add new")
     assert machine.commit.__wrapped__() == f"{commit}.dirty"
+
+
+@pytest.mark.parametrize(
+    ("load", "free", "todo"),
+    [
+        (7.5, 2 << 30, "stop other programs"),
+        (0.5, 1 << 20, "free memory"),
+        (7.5, 1 << 20, "stop other programs and free memory"),
+        (0.5, 2 << 30, "read the log"),
+    ],
+)
+def test_a_slow_start_is_explained_by_what_was_measured(
+    monkeypatch: pytest.MonkeyPatch, load: float, free: int, todo: str
+) -> None:
+    """The load against the processors, and memory only if it is scarce."""
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    monkeypatch.setattr(psutil, "cpu_count", lambda: 2)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=free, total=8 << 30))
+    advice = machine.slow_start_advice()
+    assert (f"{load} on 2 processors" in advice, advice.rpartition(": ")[2]) == (True, todo)

@@ -25,6 +25,7 @@ from streamgauge.system.child_processes import ChildFailed
 from streamgauge.system.cpu_pinning import cpus
 from streamgauge.system.disk import Scratch
 from streamgauge.system.java import OPTION_VARIABLES, JarSet, find_java, resolved
+from streamgauge.system.machine import slow_start_advice
 from streamgauge.system.process_holder import hold
 from streamgauge.transports.kafka.result_messages import Mark, Marks
 from streamgauge.transports.topic_names import group_of
@@ -119,7 +120,7 @@ class JvmEngine(HeldEngine):
         until = time.monotonic() + START_S
         while not (failure := self._failure()) and self._state() != "running":
             if time.monotonic() > until:
-                failure = f"{self.name} did not run its job within {START_S:g} s"
+                failure = f"{self.name} did not run its job within {START_S:g} s. {slow_start_advice()}"
                 break
             time.sleep(POLL_S)
         if failure:

@@ -30,6 +30,7 @@ from streamgauge.engines.spark.session.session import LOG_LEVEL, RUNNING, end_se
 from streamgauge.engines.spi import Edges
 from streamgauge.system.child_processes import Child, ChildFailed, ChildSilent, Handlers, serve
 from streamgauge.system.java import installed_spark_home
+from streamgauge.system.machine import slow_start_advice
 
 START_TIMEOUT_S = 180.0
 _ZIP = "zip"
@@ -89,7 +90,8 @@ def started(child: Child, master: str = "local", options: Mapping[str, str] = {}
             rule = f"the function must return its DataFrame within {START_TIMEOUT_S:g} s"
             way_out = "remove calls that wait, and move slow work into functions that Spark's workers call"
             raise JobError(Problem("job", rule, child.stage, way_out)) from None
-        reason = f"spark did not start: {error}{_jvm_message(child.log)}{environment_note(master)}"
+        slow = f". {slow_start_advice()}" if isinstance(error, ChildSilent) else ""
+        reason = f"spark did not start: {error}{slow}{_jvm_message(child.log)}{environment_note(master)}"
         raise EngineError(reason, str(child.log)) from None
     # What is done for the Python workers of every start, unless an option leaves them to Spark.
     home = {} if options.get("worker_start") == _ZIP else {"spark home": HOME_NOTICE}

@@ -15,6 +15,7 @@ from pathlib import Path
 from streamgauge.core.errors import DriverError
 from streamgauge.system.child_processes import wait_until
 from streamgauge.system.java import OPTION_VARIABLES, JarSet, find_java, installed_spark_home, resolved
+from streamgauge.system.machine import slow_start_advice
 from streamgauge.system.process_holder import hold
 from streamgauge.transports.kafka.topics import Topics
 
@@ -62,7 +63,9 @@ class Broker(contextlib.AbstractContextManager["Broker"]):
             self.stop()
             if not isinstance(error, DriverError):  # such as a missing Java
                 raise
-            raise DriverError(f"{error}; its log: {log}. Free memory, or name your own brokers (--brokers)") from None
+            raise DriverError(
+                f"{error}; its log: {log}. {slow_start_advice()}, or name your own brokers (--brokers)"
+            ) from None
 
     def __exit__(self, *_: object) -> None:
         self.stop()

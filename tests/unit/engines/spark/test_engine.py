@@ -110,7 +110,7 @@ def test_what_is_refused_is_the_users(tmp_path: Path, kind: str, error: type[Inp
     ("stage", "kind", "message"),
     [
         (f"{RUNNING}: dear(): my_job.py, line 7: sleep(600)", JobError, "my_job.py, line 7: sleep"),
-        (UP, EngineError, "spark did not start"),
+        (UP, EngineError, r"spark did not start: no answer\. The load is"),
     ],
 )
 def test_a_function_that_does_not_return_is_the_users(
