@@ -264,19 +264,31 @@ def workloads(
         show_workloads(rows)
 
 
-@app.command(cls=Command)
-def engines(json_: AsJson = False) -> None:
+@app.command(short_help="List the engines, or describe one", cls=Command)
+def engines(
+    engine: Annotated[
+        str, typer.Argument(metavar="ENGINE", help="describe this engine: operators, options, what it fetches")
+    ] = "",
+    json_: AsJson = False,
+) -> None:
     """List the engines and their capabilities."""
     from streamgauge.engines.registry import matrix, transport_rows
-    from streamgauge.report.terminal.catalogue import show_engines
+    from streamgauge.report.terminal.catalogue import show_engine, show_engines
 
     rows, transports = matrix(), transport_rows()
+    names = [row["name"] for row in rows]
+    if engine:
+        way_out = f"streamgauge engines {nearest(engine, names)}"
+        require(engine in names, "ENGINE", f"must be one of {', '.join(names)}", engine, way_out)
+        rows = [row for row in rows if row["name"] == engine]
     if json_:
         options = {transport["name"]: transport["options"] for transport in transports}
         full = [{**row, "transport_options": {name: options[name] for name in row["transports"]}} for row in rows]
         print_answer(json.dumps(full, indent=2))
+    elif engine:
+        show_engine(rows[0], transports)
     else:
-        show_engines(rows, transports)
+        show_engines(rows)
 
 
 @app.command(short_help="Show what this machine has and lacks", cls=Command)

@@ -11,7 +11,7 @@ SETTINGS = (
     Setting(
         "ackers",
         "1",
-        "tasks that follow tuples to their end; 0: none, and offsets count sent tuples",
+        "tasks that follow tuples to their end; without one, offsets count sent tuples",
         ("0", "1", "2"),
     ),
     Setting("windows", "own", "bolts of ours, or Storm's windowed bolt, which keeps every tuple", ("own", "storm")),

@@ -63,42 +63,53 @@ def _show_part(console: Console, heading: str, entries: Iterable[tuple[str, str]
 
 TRUTH = "Reference of a user job: its own reference if it has one, else the same function in the engine's batch mode."
 
+MORE_OF_ENGINE = "streamgauge engines ENGINE: its operators, options and what it fetches"
 LISTS = {
     "sink modes": "sink_modes", "transports": "transports", "encodings": "encodings",
     "tuning profiles": "tuning_profiles",
 }  # fmt: skip
 """What an engine has several of, by the word for it."""
 DELIVERY = "promised delivery"
+MARKS = {"runs streams": "streams", "computes truth": "truth", "several sinks": "several_sinks"}
+"""What an engine can or cannot do, by the words for it."""
 
 
-def show_engines(rows: list[dict[str, Any]], transports: Sequence[dict[str, Any]] = ()) -> None:
-    """Each engine, the capability matrix, then each engine's options, and each transport's."""
+def show_engines(rows: list[dict[str, Any]]) -> None:
+    """Each engine in a sentence, then what it can do, over which transports and in which sink modes."""
     console = Console(highlight=False)
     for row in rows:
         console.print(Text(f"{row['name']}: {row['summary']}"), soft_wrap=True)
     console.print()
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("", no_wrap=True)
+    table = Table("", *MARKS, "transports", "sink modes", box=None, pad_edge=False, header_style="bold")
+    table.columns[0].no_wrap = True
     for row in rows:
-        table.add_column(row["name"], justify="center", overflow="fold")
-    for label, key in (("runs streams", "streams"), ("computes truth", "truth"), ("several sinks", "several_sinks")):
-        table.add_row(label, *[_mark(row[key]) for row in rows])
-    for node in sorted({node for row in rows for node in row["nodes"]}):
-        table.add_row(node, *[_mark(node in row["nodes"]) for row in rows])
-    for label, key in LISTS.items():
-        table.add_row(label, *[", ".join(row[key]) or "-" for row in rows])
-    table.add_row(DELIVERY, *[guarantee_of(row) for row in rows])
+        lists = (Text(", ".join(row[key]) or "-") for key in ("transports", "sink_modes"))
+        table.add_row(row["name"], *("yes" if row[key] else "-" for key in MARKS.values()), *lists)
     console.print(table)
     console.print(TRUTH, soft_wrap=True)
-    owners = (*(("--option", row) for row in rows), *(("--transport-option", row) for row in transports))
-    for flag, owner in owners:
-        for option in owner["options"]:
-            choices = f" ({' | '.join(option['choices'])})" if option["choices"] else ""
-            console.print(f"{owner['name']}  {flag} {option['name']}={option['default']}{choices}  {option['meaning']}")
-    for row in rows:
-        for each in row["fetches"]:
-            text = f"{each['name']} ({format_size(each['bytes'])}), with {each['needed_with']}"
-            console.print(f"{row['name']}  fetches once: {text}", soft_wrap=True)
+    console.print(MORE_OF_ENGINE, soft_wrap=True)
+
+
+def show_engine(row: dict[str, Any], transports: Sequence[dict[str, Any]] = ()) -> None:
+    """All facts of one engine, with its options and those of its transports."""
+    console = Console(highlight=False)
+    console.print(Text(f"{row['name']}: {row['summary']}"), soft_wrap=True)
+    for label, values in (("operators", row["nodes"]), *((label, row[key]) for label, key in LISTS.items())):
+        console.print(Text(f"{label}: {', '.join(values) or '-'}"))
+    console.print(f"{DELIVERY}: {guarantee_of(row)}")
+    used = [("--transport-option", one) for one in transports if one["name"] in row["transports"]]
+    for flag, owner in (("--option", row), *used):
+        options = (
+            (
+                f"{flag} {one['name']}={one['default']}"
+                + (f" ({' | '.join(one['choices'])})" if one["choices"] else ""),
+                one["meaning"],
+            )
+            for one in owner["options"]
+        )
+        _show_part(console, f"options of {owner['name']}", options)
+    fetches = ((f"{one['name']} ({format_size(one['bytes'])})", f"with {one['needed_with']}") for one in row["fetches"])
+    _show_part(console, "fetches once", fetches)
 
 
 STATUS_STYLES = {"good": "green", "warning": "yellow", "missing": "bold red"}
@@ -122,7 +133,3 @@ def show_machine(answer: dict[str, Any]) -> None:
 def guarantee_of(row: dict[str, Any]) -> str:
     """What an engine promises of its results, in words."""
     return (row["delivery"] or "-").replace("_", " ")
-
-
-def _mark(holds: bool) -> str:
-    return "yes" if holds else "-"

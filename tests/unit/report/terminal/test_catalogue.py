@@ -1,10 +1,20 @@
 """Lists for people."""
 
+import re
 from typing import Any
 
 import pytest
 
-from streamgauge.report.terminal.catalogue import MORE, TRUTH, show_engines, show_workload, show_workloads
+from streamgauge.engines.registry import matrix
+from streamgauge.report.terminal.catalogue import (
+    MORE,
+    MORE_OF_ENGINE,
+    TRUTH,
+    show_engine,
+    show_engines,
+    show_workload,
+    show_workloads,
+)
 
 
 def engine_row(**more: Any) -> dict[str, Any]:
@@ -17,20 +27,33 @@ def engine_row(**more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_engines_are_listed_with_a_note_on_truth(capsys: pytest.CaptureFixture[str]) -> None:
-    """Under the table, above the options: of a user job Spark says what is right, and the table alone denies it."""
-    show_engines([engine_row()])
-    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert lines[lines.index(TRUTH) - 1].split("  ") == ["promised delivery", "at least once"]
-    assert lines[lines.index(TRUTH) + 1] == "spark  --option trigger=auto  how often"
+@pytest.mark.parametrize("rows", [[engine_row()], matrix()], ids=["one", "all"])
+def test_engines_are_listed_without_broken_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], rows: list[dict[str, Any]]
+) -> None:
+    """In 80 columns; the options are for those who ask for one engine."""
+    monkeypatch.setenv("COLUMNS", "80")
+    show_engines(rows)
+    shown = capsys.readouterr().out
+    known = {word for row in rows for key in ("transports", "sink_modes") for word in row[key]}
+    table = shown.partition("\n\n")[2].partition(TRUTH)[0]
+    assert set(re.findall(r"[\w-]+", table)) >= known | {row["name"] for row in rows}
+    assert max(map(len, table.splitlines())) <= 80
+    assert shown.splitlines()[-2:] == [TRUTH, MORE_OF_ENGINE]
+    assert "--option" not in shown
 
 
-def test_what_a_first_use_fetches_is_listed_last(capsys: pytest.CaptureFixture[str]) -> None:
-    """With its size and the options that need it; nothing is fetched for the list."""
-    jar = {"name": "connector:1.0", "bytes": 3 * 2**20, "needed_with": "--transport pigeon"}
-    show_engines([engine_row(fetches=[jar])])
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert last == "spark  fetches once: connector:1.0 (3 MiB), with --transport pigeon"
+def test_all_of_an_engine_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """With its options, those of its transports, and the size of what it fetches; nothing is fetched for the list."""
+    jar = {"name": "connector:1.0", "bytes": 3 * 2**20, "needed_with": "--transport memory"}
+    option = {"name": "frames", "default": "1", "meaning": "how many", "choices": ["1", "2"]}
+    transports = [{"name": name, "options": [option | {"name": name}]} for name in ("memory", "pigeon")]
+    show_engine(engine_row(fetches=[jar]), transports)
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert {"operators: Select", "promised delivery: at least once", "--option trigger=auto", "how often"} < set(lines)
+    assert "--transport-option memory=1 (1 | 2)" in lines
+    assert "pigeon" not in " ".join(lines)
+    assert lines[-2:] == ["connector:1.0 (3 MiB)", "with --transport memory"]
 
 
 def workload_row(**more: Any) -> dict[str, Any]:
