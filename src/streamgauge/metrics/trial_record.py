@@ -110,8 +110,10 @@ class TrialRecord:
 def phases(spans: TrialSpans, deadline_us: int) -> tuple[Phase, ...]:
     """Warm-up, measured span, tail and drain by planned time, until the deadline; empty ones are left out.
 
-    Of a trial that ended early, the spans are those of what was offered.
+    Of a trial that ended early, the spans are those of what was offered. One that ended in its warm-up has no drain.
     """
+    if spans.measured_from_us == spans.end_us:
+        return (Phase(name="warm-up", start_us=spans.start_us, end_us=deadline_us),)
     borders = (
         ("warm-up", spans.start_us, spans.measured_from_us),
         ("measured", spans.measured_from_us, spans.measured_to_us),

@@ -77,3 +77,10 @@ def test_phases_of_a_trial_that_ended_early_are_those_of_what_was_offered(make: 
     assert [(phase.name, (phase.end_us - phase.start_us) / US) for phase in result] == [
         ("warm-up", 5), ("measured", 3), ("drain", 1)
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("offered_s", [0, 3])
+def test_a_trial_that_ended_in_its_warm_up_has_no_other_phase(offered_s: int) -> None:
+    until = START + offered_s * US
+    result = phases(TrialSpans(START, until, until, until), START + 21 * US)
+    assert [(phase.name, phase.start_us, phase.end_us) for phase in result] == [("warm-up", START, START + 21 * US)]

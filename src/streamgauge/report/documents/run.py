@@ -170,7 +170,7 @@ def _waiting(result: Result) -> Table | None:
             rows.append((f"mean of {len(lag.partitions)} partitions", lag.mean.end, lag.mean.max))
             rows.append((f"partition {most.partition} of {most.stream}, the most", most.end, most.max))
     return table(
-        "Events that waited, over the measured span",
+        f"Events that waited, {'before' if narrative.measured_s(result) is None else 'over'} the measured span",
         (*texts("what"), *numbers("at the end", "at most")),
         ((name, format_rate(end, "events"), format_rate(most, "events")) for name, end, most in rows),
         notes=(f"The most backlog is {format_us(1e6 * backlog.max_s)} of the rate.",),
