@@ -223,6 +223,8 @@ def _show_plan(plan: Plan, options: Options) -> None:
     from streamgauge.report.terminal.studies import show_plan
 
     print_answer(plan.to_json()) if options.as_json else show_plan(plan)
+    if getattr(plan, "missing", ()):
+        sys.exit(ExitCode.ENVIRONMENT)
 
 
 def _run(experiment: Experiment, options: Options, pages: _Pages) -> None:

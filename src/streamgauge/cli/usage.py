@@ -103,8 +103,8 @@ def _unknown_option(ctx: Any, word: str) -> Problem:
     flags = {flag: one for one in ctx.command.params for flag in one.opts if one.param_type_name == "option"}
     by_name = {flag.lstrip("-"): flag for flag in flags}
     same = [flag for flag in FROM_ELSEWHERE.get(word, ()) if flag in flags]
-    meant = same[0] if same else by_name.get(near(word.lstrip("-"), by_name, NEAR) or "")
-    way_out = WITHOUT_ONE.get(word) or (_example(ctx, meant) if meant else f"{ctx.command_path} --help")
+    meant = _example(ctx, same[0]) if same else by_name.get(near(word.lstrip("-"), by_name, NEAR) or "")
+    way_out = WITHOUT_ONE.get(word) or meant or f"{ctx.command_path} --help"
     return Problem(word, f"must be an option of {ctx.command_path}", word, way_out)
 
 

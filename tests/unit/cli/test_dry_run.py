@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from streamgauge.core.errors import MissingOnMachine, Problem
+from streamgauge.core.exit_codes import ExitCode
 from streamgauge.core.machine_check import MachineCheck
 from streamgauge.engines.spi import EnginePlugin
 from streamgauge.preflight import generator_ceiling
@@ -39,8 +40,9 @@ def nothing_but_checks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def plan_of(invoke: Invoke, *words: str) -> TrialPlan:
     done = invoke(*words, "--dry-run", "--json")
-    assert done.returncode == 0, done.stderr
-    return TrialPlan.model_validate(json.loads(done.stdout))
+    plan = TrialPlan.model_validate(json.loads(done.stdout))
+    assert done.returncode == (ExitCode.ENVIRONMENT if plan.missing else 0), done.stderr
+    return plan
 
 
 def gaps(plan: TrialPlan) -> list[str]:
@@ -117,7 +119,8 @@ def test_a_missing_java_is_shown(monkeypatch: pytest.MonkeyPatch, invoke: Invoke
     check = MachineCheck("key", "none", (Problem("KEY", "must be there", None, "buy one"),))
     monkeypatch.setattr(EnginePlugin, "machine_checks", lambda _: [check])
     assert plan_of(invoke, "run", "identity", "--engine", "known").missing == ("KEY: must be there; buy one",)
-    assert "missing here: PATH" in invoke("run", "identity", "--dry-run").stdout
+    done = invoke("run", "identity", "--dry-run")
+    assert ("missing here: PATH" in done.stdout, done.returncode) == (True, ExitCode.ENVIRONMENT)
 
 
 def test_a_search_shows_its_trials(invoke: Invoke) -> None:

@@ -31,7 +31,7 @@ def _longest(plan: TrialPlan) -> str:
     """When a plan takes its greatest time."""
     if isinstance(plan, ScaleTrialPlan):
         return "every trial is extended"
-    return f"all {plan.trials_max} trials run, each extended on a fresh engine" if plan.trials_max > 1 else "extended"
+    return f"all {plan.trials_max} trials run, each at its longest" if plan.trials_max > 1 else "extended"
 
 
 def _facts(plan: TrialPlan) -> Iterator[Fact]:
