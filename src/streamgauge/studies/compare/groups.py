@@ -158,7 +158,7 @@ def _folders(name: str, given: str, problems: list[Problem]) -> Iterator[Path]:
         elif inside:
             yield from inside
         else:
-            rule = "must hold a result.json, or runs" if path.is_dir() and named else "must be there"
+            rule = "must hold a result.json, or runs" if path.is_dir() and named else f"must be there, not {part!r}"
             problems.append(Problem(name, rule, part, _WAY_OUT))
 
 
@@ -166,8 +166,9 @@ def _read_run(name: str, path: Path) -> RunData:
     folder = RunFolder.open(path)
     result = folder.read_result()
     verdict, where = result.verdict, str(folder.path)
+    reason = verdict.sentence.removeprefix(f"{verdict.value}: ").rstrip(".")
     if verdict.value in ("invalid", "interrupted"):
-        rule = f"must be runs whose figures may be used, and not {verdict.value} ({verdict.sentence.rstrip('.')})"
+        rule = f"must be runs whose figures may be used, and not {verdict.value} ({reason})"
         way_out = "run it again, or name the runs without it"
         raise InputError(Problem(name, rule, where, way_out, ExitCode.INVALID))
     if result.search is None:

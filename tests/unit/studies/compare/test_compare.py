@@ -76,7 +76,7 @@ def test_every_bad_word_is_refused(call: Call, make_run: Make, tmp_path: Path) -
         (tmp_path / name).mkdir()
     (tmp_path / "text" / "result.json").write_text("not JSON")
     for words, message in (
-        ((a, tmp_path / "nowhere"), "B: must be there"),
+        ((a, tmp_path / "nowhere"), f"B: must be there, not '{tmp_path / 'nowhere'}'"),
         ((tmp_path / "empty", b), "A: must hold a result.json, or runs"),
         ((tmp_path / "text", b), "A: result.json must be whole, and this one is damaged"),
         ((f"{a},", b), "A: must be there"),
@@ -97,7 +97,8 @@ def test_a_side_whose_figures_must_not_be_used_has_its_own_code(
     call: Call, make_run: Make, tmp_path: Path, verdict: Any
 ) -> None:
     """Exit code 4, on either side; but 2 if the request itself cannot be used."""
-    good, bad = make_run("a", 1), make_run("bad", 3, verdict=Verdict(value=verdict, sentence="the driver starved"))
+    sentence = f"{verdict}: the driver starved"
+    good, bad = make_run("a", 1), make_run("bad", 3, verdict=Verdict(value=verdict, sentence=sentence))
     for sides in ((good, bad), (bad, good)):
         code, out, err = call(*sides)
         assert (code, out, f"and not {verdict} (the driver starved)" in err) == (4, "", True)
