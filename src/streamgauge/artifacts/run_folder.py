@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ from streamgauge.core.errors import (
     faults_of,
     first_broken,
 )
+from streamgauge.core.exit_codes import ExitCode
+from streamgauge.core.formatting import format_size
 from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.codes import Cause
 from streamgauge.results.matrix import MatrixResult
@@ -78,16 +81,24 @@ _FILES = (
 )  # fmt: skip
 
 
+FREE_BYTES = 64 * 2**20
+"""Room for the files of some runs without --keep-results, and for an engine's log."""
+
+
 def place_problems(root: Path, is_made: bool) -> list[Problem]:
     """Why no run folder can stand below `root`. `is_made`: whether the folders above it are created too."""
     existing = next((path for path in (root, *root.absolute().parents) if path.exists()), Path("/"))
     above = is_made or root.absolute().parent.is_dir()
-    return first_broken(
+    problems = first_broken(
         Rule(existing.is_dir(), "out", "must be a folder, and a file has that name", str(root), "--out DIR"),
         Rule(above, "out", "must be in an existing folder", str(root), "--out DIR with a folder you may write to"),
         Rule(os.access(existing, os.W_OK), "out", f"must be a writable folder ({existing} is not)", str(root),
              "--out DIR"),
     )  # fmt: skip
+    if not problems and (free := shutil.disk_usage(existing).free) < FREE_BYTES:
+        rule, way_out = f"must have {format_size(FREE_BYTES)} free", "free some space, or --out DIR on a larger disk"
+        problems.append(Problem("out", rule, f"{format_size(free)} in {existing}", way_out, ExitCode.ENVIRONMENT))
+    return problems
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import shutil
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from unittest.mock import Mock
@@ -11,10 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.artifacts.run_folder import STARTED, RunFolder
+from streamgauge.artifacts.run_folder import FREE_BYTES, STARTED, RunFolder, place_problems
 from streamgauge.config.experiment import Experiment
 from streamgauge.config.experiment_file import read
 from streamgauge.core.errors import InputError, MachineError
+from streamgauge.core.exit_codes import ExitCode
 from tests.unit.helpers_refusals import problem_of
 from tests.unit.report.conftest import made_up_result, made_up_series
 
@@ -33,6 +35,17 @@ def test_name_is_utc_time_workload_engine(tmp_path: Path, now: datetime) -> None
 
 def _failing(number: int) -> Mock:
     return Mock(side_effect=OSError(number, os.strerror(number)))
+
+
+@pytest.mark.parametrize(("free", "codes"), [(FREE_BYTES, []), (FREE_BYTES - 1, [ExitCode.ENVIRONMENT])])
+def test_a_run_folder_needs_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, codes: list[ExitCode]
+) -> None:
+    """On the disk of the nearest folder that exists."""
+    usage = Mock(return_value=Mock(free=free))
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    assert [one.code for one in place_problems(tmp_path / "runs", is_made=False)] == codes
+    assert usage.call_args.args == (tmp_path,)
 
 
 @pytest.mark.parametrize("root", ["gone/runs", "file", "file/runs"])

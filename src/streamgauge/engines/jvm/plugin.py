@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 KINDS = tuple(kind for kind in get_args(Node) if kind not in (Process, InWindows, OpaqueNode))
 """The node kinds that these engines have."""
-REFUSED = {"Process": "it runs no Python yet", "UserJobNode": "a PySpark function runs on Spark"}
+REFUSED = {"Process": "it runs no operators in Python", "UserJobNode": "a PySpark function runs on Spark"}
 """Why they cannot run others."""
 GREATEST = 1_000_000_000
 MS = 1000
