@@ -99,13 +99,11 @@ def show_engine(row: dict[str, Any], transports: Sequence[dict[str, Any]] = ()) 
     console.print(f"{DELIVERY}: {guarantee_of(row)}")
     used = [("--transport-option", one) for one in transports if one["name"] in row["transports"]]
     for flag, owner in (("--option", row), *used):
+        choices = {
+            one["name"]: f" ({' | '.join(one['choices'])})" if one["choices"] else "" for one in owner["options"]
+        }
         options = (
-            (
-                f"{flag} {one['name']}={one['default']}"
-                + (f" ({' | '.join(one['choices'])})" if one["choices"] else ""),
-                one["meaning"],
-            )
-            for one in owner["options"]
+            (f"{flag} {one['name']}={one['default']}{choices[one['name']]}", one["meaning"]) for one in owner["options"]
         )
         _show_part(console, f"options of {owner['name']}", options)
     fetches = ((f"{one['name']} ({format_size(one['bytes'])})", f"with {one['needed_with']}") for one in row["fetches"])
