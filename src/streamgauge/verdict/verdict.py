@@ -86,8 +86,8 @@ def judge(evidence: Evidence) -> Judgement:
         # A lost process is worth reporting even in an invalid trial.
         died = tuple(one for one in checks if one.name == "connected" and one.state == "failed" and one not in deciding)
         # Background processes can slow the driver, but bring about neither its crash nor a wrong clock.
-        failed = evidence.negative_latencies or evidence.sut_rejected
-        failed = failed or (evidence.driver_reason and checks[0].code != Cause.DRIVER_SILENT)
+        ended = evidence.driver_reason and checks[0].code != Cause.DRIVER_SILENT
+        failed = ended or evidence.negative_latencies or evidence.sut_rejected
         if load is not None and not failed and any(check.name == "driver" for check in deciding):
             cause = Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD
     verification = evidence.verification
