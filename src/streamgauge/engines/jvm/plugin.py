@@ -24,6 +24,19 @@ KINDS = tuple(kind for kind in get_args(Node) if kind not in (Process, InWindows
 """The node kinds that these engines have."""
 REFUSED = {"Process": "it runs no Python yet", "UserJobNode": "a PySpark function runs on Spark"}
 """Why they cannot run others."""
+JOB_SETTINGS = (
+    Setting(
+        "columns", "read", "which columns messages have; read: those that the job reads; all: every declared one",
+        ("read", "all"),
+    ),
+    Setting(
+        "kafka_clients", TUNED, "tuned: Kafka's clients wait less and take more at once; kafka: Kafka's own defaults",
+        (TUNED, "kafka"),
+    ),
+)  # fmt: skip
+"""The options of all these engines."""
+JOBS_OWN = {"columns": "all", "kafka_clients": "kafka"}
+"""What these options are where a job sets nothing."""
 GREATEST = 1_000_000_000
 MS = 1000
 
@@ -31,7 +44,9 @@ MS = 1000
 def capabilities(
     name: str, summary: str, fetch: Fetch, settings: Sequence[Setting], idiomatic: Mapping[str, str], **more: Any
 ) -> Capabilities:
-    """What these engines have alike. `idiomatic`: the options of that profile. `more`: fields of `Capabilities`."""
+    """What these engines have alike. `idiomatic`: the engine's own options of that profile. `more`: fields of
+    `Capabilities`.
+    """
     return Capabilities(
         name=name,
         summary=summary,
@@ -48,7 +63,10 @@ def capabilities(
         fallback_engine="spark",
         has_batch_ids=False,
         sets_parallelism=True,
-        profiles={TUNED: TuningProfile(), IDIOMATIC: TuningProfile(options=idiomatic)},
+        profiles={
+            TUNED: TuningProfile(),
+            IDIOMATIC: TuningProfile({**idiomatic, **JOBS_OWN}, {"kafka": {"encoding": "json"}}),
+        },
         **more,
     )
 
@@ -97,6 +115,9 @@ class JvmPlugin(EnginePlugin):
                         f"must be at least {least * MS:g}ms", options[name], f"--option {name}={defaults[name]}",
                     )  # fmt: skip
         return problems
+
+    def sends_all_columns(self, options: Mapping[str, str]) -> bool:
+        return options.get("columns") == "all"
 
     def heap_bytes(self, options: Mapping[str, str]) -> int:
         return parse_size(with_defaults(options, self.capabilities.settings)["memory"])
