@@ -222,7 +222,8 @@ def check_list() -> str:
             "not sustained, or invalid",
         ),
         "answers": (
-            "0 rows are missing, extra, duplicate, wrong or late; where nothing was judged, undecided",
+            "0 rows are missing, extra, duplicate, wrong or late; where nothing was judged, undecided. With at least "
+            "once, equal duplicates are allowed after a restart, or from a program",
             "not sustained, or undecided",
         ),
         "evidence": (
