@@ -26,11 +26,11 @@ REFUSED = {"Process": "it runs no Python yet", "UserJobNode": "a PySpark functio
 """Why they cannot run others."""
 JOB_SETTINGS = (
     Setting(
-        "columns", "read", "which columns messages have; read: those that the job reads; all: every declared one",
-        ("read", "all"),
+        "columns", "read",
+        "which columns of an event are sent; read: those that the job reads; all: every declared one", ("read", "all"),
     ),
     Setting(
-        "kafka_clients", TUNED, "tuned: Kafka's clients wait less and take more at once; kafka: Kafka's own defaults",
+        "kafka_clients", TUNED, "tuned: Kafka's clients get settings that suit the job; kafka: Kafka's own defaults",
         (TUNED, "kafka"),
     ),
 )  # fmt: skip
