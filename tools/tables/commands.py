@@ -221,7 +221,8 @@ def check_list() -> str:
             "not sustained, or invalid",
         ),
         "answers": (
-            "0 rows are missing, extra, duplicate, wrong or late; where nothing was judged, undecided",
+            "0 rows are missing, extra, duplicate, wrong or late; where nothing was judged, undecided. At least once "
+            "allows equal duplicates after a restart, or of a program",
             "not sustained, or undecided",
         ),
         "evidence": (

@@ -154,27 +154,28 @@ def transport_options() -> str:
 
 def tuning_profiles() -> str:
     """What each tuning profile sets, on each engine that has more than one; an entry that a profile does not make is
-    the option's default.
+    the option's default. Engines with the same values share a row.
     """
     engines = [capabilities()[name] for name in streaming_engines()]
     profiles = list(dict.fromkeys(name for engine in engines for name in engine.profiles))
-    rows: list[tuple[str, ...]] = []
+    rows: dict[tuple[str, ...], list[str]] = {}
     for engine in (engine for engine in engines if len(engine.profiles) > 1):
         here = [engine.profiles[name] for name in profiles]
         defaults = {each.name: each for each in engine.settings}
         for option in dict.fromkeys(option for profile in here for option in profile.options):
             values = (code(profile.options.get(option, defaults[option].default)) for profile in here)
-            rows.append((code(engine.name), f"`--option {option}`", *values))
+            rows.setdefault((f"`--option {option}`", *values), []).append(code(engine.name))
         for way in dict.fromkeys(way for profile in here for way in profile.transport_options):
             settings = {each.name: each for each in transport_of(way).settings}
             sets = [profile.transport_options.get(way, {}) for profile in here]
             for option in dict.fromkeys(option for each in sets for option in each):
                 values = (code(each.get(option, settings[option].default)) for each in sets)
                 flag = f"`--transport-option {option}`, over {way}"
-                rows.append((code(engine.name), flag, *values))
+                rows.setdefault((flag, *values), []).append(code(engine.name))
     alone = [code(engine.name) for engine in engines if len(engine.profiles) == 1]
     head = ("engine", "option", *map(code, profiles))
-    return f"{table(head, rows)}\n\nThese engines have the profile `tuned` only: {', '.join(alone)}."
+    lines = [(", ".join(names), *row) for row, names in rows.items()]
+    return f"{table(head, lines)}\n\nThese engines have the profile `tuned` only: {', '.join(alone)}."
 
 
 def example_entry_point() -> str:

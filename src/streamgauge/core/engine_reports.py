@@ -75,12 +75,20 @@ class SeriesSample(NamedTuple):
     operator: str = ""
 
 
+LATE_ROWS = "late rows"
+"""The series by which an engine without batches counts the rows that it dropped as late, since its job began."""
+
 Delivery = Literal["exactly_once", "at_least_once", "at_most_once"]
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What a job promises of its results. `loss_max`: the share that `at_most_once` may lose."""
+    """What a job promises of its results.
+
+    `loss_max`: the share that `at_most_once` may lose. `only_after_restart`: whether `at_least_once` allows repeated
+    results only after a restart, as of engines, whose restarts the driver makes. It does not see those of programs.
+    """
 
     delivery: Delivery
     loss_max: float = 0.0
+    only_after_restart: bool = False

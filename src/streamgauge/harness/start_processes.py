@@ -88,6 +88,7 @@ class TestBed:
         self._reported_results: list[str] = []
         """Result files reported since the last plan began."""
         self.trials = 0
+        self.restarted = False
         self.reached_us = 0
         """The latest event time that any generator has offered."""
         self.paused: list[bool] = []
@@ -147,6 +148,7 @@ class TestBed:
 
     def restart_engine(self) -> None:
         """Kills the SUT, and starts it again from what it kept; from nothing, if it keeps nothing."""
+        self.restarted = True
         if isinstance(self.engine, Restartable):
             self.engine.restart()
         else:

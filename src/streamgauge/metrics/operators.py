@@ -5,7 +5,6 @@ recorder received from sinks. So an engine that loses rows at its edges is found
 the engine dropped behind its watermark are its own count.
 """
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ import pyarrow as pa
 from streamgauge.artifacts.series_files import OPERATORS
 from streamgauge.core.arrays import Floats
 from streamgauge.core.clock import US
-from streamgauge.core.engine_reports import BatchProgress, OperatorRows
+from streamgauge.core.engine_reports import LATE_ROWS, BatchProgress, OperatorRows, SeriesSample
 from streamgauge.core.trial import TrialSpans
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow, Node, Select, Source
@@ -214,17 +213,29 @@ STEP_US = US // 10
 """Delays are rounded up to a tenth of a second."""
 
 
-def late_rows(progress: Iterable[BatchProgress], since_us: int) -> int | None:
-    """The engine's own count over its batches since then; None if it reports none. A batch's last report counts."""
+def late_rows(progress: Iterable[BatchProgress], series: Iterable[SeriesSample], since_us: int) -> int | None:
+    """The engine's own count since then, by its batches or its series; None if it reports none.
+
+    A batch's last report counts.
+    """
     latest = {(one.query, one.batch): one.late_rows for one in progress if one.start_us >= since_us}
     known = [rows for rows in latest.values() if rows is not None]
-    return sum(known) if known else None
+    if known:
+        return sum(known)
+    totals = [(each.time_us, each.value) for each in series if each.name == LATE_ROWS]
+    if not totals:
+        return None
+    return round(totals[-1][1] - max((value for time_us, value in totals if time_us < since_us), default=0.0))
 
 
-def late_rows_warning(rows: int, record: TrialRecord, is_user_job: bool) -> Remark:
-    """A warning about late rows with the skew that was read, and the least delay that keeps rows of such a skew."""
-    skew_us = read_skew_us(record.trial_log, record.spans.start_us, record.spans.end_us, across_streams=True)
+def late_rows_warning(rows: int, record: TrialRecord, is_user_job: bool, delay_us: int = 0) -> Remark:
+    """A warning about late rows with the skew that was read, and the least delay that keeps rows of such a skew.
+
+    `delay_us`: the delay that they exceeded, so that the skew was at least that.
+    """
+    read_us = read_skew_us(record.trial_log, record.spans.start_us, record.spans.end_us, across_streams=True)
+    skew_us = max(read_us, delay_us)
     return Remark(WarningCode.ROWS_DROPPED_AS_LATE, {
-        "rows": rows, "skew_s": skew_us / US, "delay_s": max(1, math.ceil(skew_us / STEP_US)) / 10,
+        "rows": rows, "skew_s": skew_us / US, "delay_s": (skew_us // STEP_US + 1) / 10,
         "is_user_job": is_user_job,
     })  # fmt: skip

@@ -18,7 +18,7 @@ class TrialRecord:
     Who writes it:
 
     - `trial.phases.PhaseRunner` while the trial runs. A policy decides, and does not write.
-    - `trial.conclusion` after the run: `interrupted`, on Ctrl-C before the verdict.
+    - `trial.conclusion` after the run: `restarted`, and `interrupted` on Ctrl-C before the verdict.
     - Nothing else: metrics, verification, evidence and observers read it.
 
     `prolonged_for`, `extended_for`: why the warm-up was prolonged and the span extended, once for each time.
@@ -28,6 +28,7 @@ class TrialRecord:
     `driver_silent`: whether `driver_failed` names a generator that offered nothing of its plan.
     `limit_reached`: whether `driver_failed` names a limit of this environment that ended a process.
     `engine_rejected`: whether the driver ended a program: it gave no readable result, or nothing showed its progress.
+    `restarted`: whether the driver restarted the engine, in this trial or an earlier one.
     `deadline_us`: when the last results were taken that came in time.
     """
 
@@ -51,6 +52,7 @@ class TrialRecord:
     drained: bool = False
     deadline_us: int = 0
     earlier_trials: bool = False
+    restarted: bool = False
 
     def prolong_warmup(self, more_us: int, reason: str) -> None:
         """The warm-up goes on; span and tail move along."""

@@ -240,7 +240,7 @@ class ResolvedExperiment:
     def guarantee(self) -> Guarantee | None:
         """That of the engine, if it is weaker than exactly once; that of a program stands in its file."""
         delivery = self.engine.delivery
-        return None if delivery in (None, "exactly_once") else Guarantee(delivery)
+        return None if delivery in (None, "exactly_once") else Guarantee(delivery, only_after_restart=True)
 
     @property
     def _request(self) -> StartRequest:

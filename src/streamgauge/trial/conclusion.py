@@ -97,11 +97,14 @@ def conclude(
 ) -> TrialResult:
     """The result of a conducted trial. The measurements are written before the verdict."""
     folder.forget_answers()
+    record.restarted = testbed.restarted
     base = build_result(resolved, testbed, folder, record, trial.rate_per_s, ceiling_per_s)
     base = _with_operators(resolved, folder, record, report, base)
-    late = operators.late_rows(report.progress, record.spans.start_us)
+    late = operators.late_rows(report.progress, report.series, record.spans.start_us)
     if late:
-        warning = operators.late_rows_warning(late, record, not resolved.workload.watermark_known)
+        known = resolved.workload.watermark_known
+        delay_us = resolved.watermark_delay_us if known else 0
+        warning = operators.late_rows_warning(late, record, not known, delay_us)
         base = base.warned(*cautions([warning]))
     folder.write_result(base)
     since_us, steps, counted = record.spans.start_us, resolved.engine.batch_steps, resolved.engine.has_batch_ids

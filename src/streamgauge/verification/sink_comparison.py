@@ -173,14 +173,19 @@ def outcome(counts: answers.Counts, complete: bool, noun: str = "results") -> st
     return f"{counts.expected:,} {noun} expected{of}, {matched}{columns_in_words(counts.wrong_columns)}"
 
 
-def allowed_by(guarantee: Guarantee | None, counts: answers.Counts) -> dict[str, int]:
-    """By kind, the rows that differ from the reference as a guarantee allows. A repeated result must have its value."""
-    delivery = guarantee.delivery if guarantee else None
+def allowed_by(guarantee: Guarantee | None, counts: answers.Counts, restarted: bool = False) -> dict[str, int]:
+    """By kind, the rows that differ from the reference as a guarantee allows. A repeated result must have its value.
+
+    `restarted`: whether the driver restarted the engine.
+    """
+    if guarantee is None:
+        return {}
     repeated = counts.duplicate - counts.conflicting
-    if delivery == "at_least_once" and repeated:
+    may_repeat = guarantee.delivery == "at_least_once" and (restarted or not guarantee.only_after_restart)
+    if may_repeat and repeated:
         return {"duplicate": repeated}
-    most = round(guarantee.loss_max * counts.expected, 6) if guarantee else 0.0  # 0.29 * 100 is less than 29
-    if delivery == "at_most_once" and 0 < counts.missing <= most:
+    most = round(guarantee.loss_max * counts.expected, 6)  # 0.29 * 100 is less than 29
+    if guarantee.delivery == "at_most_once" and 0 < counts.missing <= most:
         return {"missing": counts.missing}
     return {}
 
@@ -308,7 +313,7 @@ class Comparison:
             latencies = latencies.with_notes(
                 f"{wrong_times:,} wrong results came before the time that they carry: correct how the job sets it"
             )
-        allowed, counts = allowed_by(guarantee, self.counts), self.counts.as_dict()
+        allowed, counts = allowed_by(guarantee, self.counts, record.restarted), self.counts.as_dict()
         faulty = tuple(one for one in self.counts.examples if counts[one["fault"]] > allowed.get(one["fault"], 0))
         verification = Verification(
             judged=judged, independent=truth.independent, reference=truth.reference,

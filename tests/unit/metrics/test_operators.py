@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.core.engine_reports import BatchProgress, OperatorRows
+from streamgauge.core.engine_reports import LATE_ROWS, BatchProgress, OperatorRows, SeriesSample
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import flow, source
 from streamgauge.dataflow.nodes import Flow
@@ -239,15 +239,26 @@ def test_the_last_report_of_each_batch_counts() -> None:
         BatchProgress("a", 1, START - 1, late_rows=7), BatchProgress("a", 2, START, late_rows=1),
         BatchProgress("a", 2, START, late_rows=2), BatchProgress("b", 2, START + 1, late_rows=3),
     ]  # fmt: skip
-    assert late_rows(reports, START) == 5
-    assert late_rows([BatchProgress("a", 1, START)], START) is None
-    assert late_rows([BatchProgress("a", 1, START, late_rows=0)], START) == 0
+    assert late_rows(reports, [], START) == 5
+    assert late_rows([BatchProgress("a", 1, START)], [], START) is None
+    assert late_rows([BatchProgress("a", 1, START, late_rows=0)], [], START) == 0
+
+
+def test_a_series_of_late_rows_is_counted_from_the_begin_of_the_trial() -> None:
+    """It goes on from earlier trials. A job that began later counts from 0."""
+    series = [SeriesSample(START + at, LATE_ROWS, "rows", value) for at, value in ((-2, 1), (-1, 3), (0, 3), (5, 9))]
+    other = SeriesSample(START + 6, "busy share", "%", 50.0)
+    assert late_rows([], [*series, other], START) == 6
+    assert late_rows([], series[2:], START) == 9
+    assert late_rows([], [other], START) is None
 
 
 def test_the_delay_is_the_skew_rounded_up(make: Any) -> None:
-    """To tenths of a second, and a tenth at least; a user's job sets it by its own watermark."""
+    """To tenths of a second, and more than the present delay; a user's job sets it by its own watermark."""
     record = make.story().record()
     log = record.trial_log.deliveries[1]
     log[:] = [replace(part, from_us=max(part.from_us - 730_000, START), to_us=part.to_us - 730_000) for part in log]
     facts = late_rows_warning(1234, record, is_user_job=True).facts
     assert facts == {"rows": 1234, "skew_s": 0.728, "delay_s": 0.8, "is_user_job": True}
+    facts = late_rows_warning(1234, record, is_user_job=False, delay_us=2 * US).facts
+    assert (facts["skew_s"], facts["delay_s"]) == (2.0, 2.1)

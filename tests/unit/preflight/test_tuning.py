@@ -47,6 +47,16 @@ def test_events_carry_every_declared_column_if_options_say_so(transport: str) ->
     assert "user_id" not in resolved(tuning="tuned", engine="known").columns["purchases"]
 
 
+@pytest.mark.parametrize("engine", ["flink", "kafka-streams", "storm"])
+def test_a_profile_means_the_same_of_every_engine(engine: str) -> None:
+    """Encoding, columns and Kafka's clients are those of Spark, so that a comparison has like with like."""
+    for tuning in ("tuned", "idiomatic"):
+        of_spark = resolved(tuning, transport="kafka")
+        one = resolved(tuning, transport="kafka", engine=engine)
+        assert (one.transport_options, one.columns) == (of_spark.transport_options, of_spark.columns)
+        assert one.engine_options.get("kafka_clients") == of_spark.engine_options.get("kafka_clients")
+
+
 def test_an_option_overrides_the_profile_and_nothing_else_of_it() -> None:
     """Of the engine and of the transport."""
     experiment = resolved(

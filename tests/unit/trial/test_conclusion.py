@@ -97,7 +97,7 @@ def concluded(make: Any, tmp_path: Path, folder: RunFolder, monkeypatch: pytest.
     values: dict[str, Any] = {"workload": "windowed_aggregation", "load": {"rate": 1000, "duration": "10s"}}
     testbed: Any = SimpleNamespace(
         engine=SimpleNamespace(settings=dict), clock=SimpleNamespace(now_us=lambda: NOW), processes=list,
-        folder=tmp_path, append_latencies_us=lambda *_: [],
+        restarted=False, folder=tmp_path, append_latencies_us=lambda *_: [],
     )  # fmt: skip
 
     def conclude(error: BaseException, report: conclusion.EngineReport | None = None) -> tuple[Any, Any]:
@@ -201,7 +201,9 @@ def stopped(trial: Case, tmp_path: Path, folder: RunFolder, **settings: Any) -> 
     """A trial that Ctrl-C ended, in its folder; `Any`, because its figures may be None."""
     trial.record.interrupted, trial.record.drained = True, False
     clock = SimpleNamespace(now_us=lambda: NOW)
-    testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict), clock=clock, folder=tmp_path, processes=list)
+    testbed: Any = SimpleNamespace(
+        engine=SimpleNamespace(settings=dict), clock=clock, folder=tmp_path, processes=list, restarted=False
+    )
     policy = JudgedTrial(trial.resolved, 1000.0, fresh=True, duration_s=10.0, **settings)
     report = conclusion.EngineReport()
     return conclusion.conclude(trial.resolved, testbed, ignore, None, folder, policy, trial.record, report)

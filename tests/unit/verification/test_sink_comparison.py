@@ -53,3 +53,5 @@ def test_only_duplicates_with_the_right_value_are_allowed(conflicting: int, allo
     """A job that delivers at least once may repeat a result, and not send another value for it."""
     counts = Counts(expected=9, matched=9, duplicate=3, conflicting=conflicting)
     assert allowed_by(Guarantee("at_least_once"), counts) == allowed
+    of_engine = Guarantee("at_least_once", only_after_restart=True)
+    assert [allowed_by(of_engine, counts, restarted) for restarted in (False, True)] == [{}, allowed]

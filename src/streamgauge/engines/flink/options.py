@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from streamgauge.core.plugin_options import Fetch, Setting, with_defaults
-from streamgauge.engines.jvm.plugin import capabilities, milliseconds
+from streamgauge.engines.jvm.plugin import JOB_SETTINGS, capabilities, milliseconds
 
 SETTINGS = (
     Setting("memory", "2GiB", "the heap of the JVM, which has the cluster and the job"),
@@ -11,6 +11,7 @@ SETTINGS = (
     Setting("watermark_interval", "20ms", "how often watermarks are made, which delays the results of windows"),
     Setting("object_reuse", "true", "whether tasks pass rows on without a copy", ("true", "false")),
     Setting("checkpoint_interval", "1s", "how often state is kept and offsets are committed, which show the progress"),
+    *JOB_SETTINGS,
 )
 """The defaults are those of the profile `tuned`."""
 FLINKS_OWN = {"buffer_timeout": "100ms", "watermark_interval": "200ms", "object_reuse": "false"}

@@ -88,8 +88,11 @@ class JvmEngine(HeldEngine):
         options = with_defaults(options, self.all_settings)
         configuration = self.configuration(options, self._folder, len(edges.inputs))
         group = self.consumer_group(flow, edges.output.token)
-        self._plan = job_plan(flow, edges, group, parallelism, str(self._folder), configuration)
-        self._settings = {**options, **configuration, "parallelism": str(parallelism)}
+        scratch = str(self._folder)
+        self._plan = job_plan(flow, edges, group, parallelism, scratch, configuration, options["kafka_clients"])
+        clients = {"consumer": self._plan.reading, "producer": self._plan.writing}
+        by_client = {f"{each}.{name}": value for each, chosen in clients.items() for name, value in chosen.items()}
+        self._settings = {**options, **configuration, **by_client, "parallelism": str(parallelism)}
         try:
             self._stage = "getting its jars and classes"
             classes = os.pathsep.join(map(str, self.classes()))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any
 
+from streamgauge.core.plugin_options import TUNED
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME, LINEAGE, Schema
 from streamgauge.core.units import backquote
 from streamgauge.dataflow import graph, schema
@@ -38,7 +39,7 @@ from streamgauge.engines.spi import Edges
 from streamgauge.transports.kafka.encodings.choice import encoding
 from streamgauge.transports.kafka.encodings.json import Json
 from streamgauge.transports.kafka.result_messages import key_of, wire
-from streamgauge.transports.kafka.settings import KafkaSettings
+from streamgauge.transports.kafka.settings import MESSAGE_BYTES_MAX, KafkaSettings
 from streamgauge.transports.topic_names import results_of, topic_of
 
 TIME, BY, ARRAY = "_time", "_by", "_array"
@@ -46,13 +47,25 @@ ALL = 0
 """The batch number of all results."""
 KEYS = ("int", "bigint", "string")
 """Types whose values a message's key gives back."""
+READING = {"max.poll.records": "10000", "fetch.max.wait.ms": "10", "max.partition.fetch.bytes": "10485760"}
+LARGEST = {"max.request.size": str(MESSAGE_BYTES_MAX)}
+"""As the driver's own client: Kafka's 1 MB would end a job whose results keep a payload."""
+WRITING = {"linger.ms": "5", "batch.size": "262144", "compression.type": "lz4", "acks": "all", **LARGEST}
+CLIENTS: Mapping[str, tuple[Mapping[str, str], Mapping[str, str]]] = {TUNED: (READING, WRITING), "kafka": ({}, LARGEST)}
+"""Settings of consumers and producers, by the values of the option `kafka_clients`."""
 
 
 @dataclass(frozen=True)
 class JobPlan:
-    """The document, as `scala/Plan.scala` reads it. `restore`: the state to go on from; None for a first start."""
+    """The document, as `scala/Plan.scala` reads it.
+
+    `client`, `reading`, `writing`: settings of all Kafka clients, of consumers and of producers. `restore`: the state
+    to go on from; None for a first start.
+    """
 
     client: Mapping[str, str]
+    reading: Mapping[str, str]
+    writing: Mapping[str, str]
     group: str
     parallelism: int
     scratch: str
@@ -64,14 +77,20 @@ class JobPlan:
 
 
 def job_plan(
-    flow: Flow, edges: Edges, group: str, parallelism: int, scratch: str, options: Mapping[str, str]
+    flow: Flow, edges: Edges, group: str, parallelism: int, scratch: str, options: Mapping[str, str], clients: str
 ) -> JobPlan:
-    """The plan of a flow over Kafka, which `read_flow` gave."""
+    """The plan of a flow over Kafka, which `read_flow` gave. `options`: the engine's settings, which go before those of
+    `clients`, a value of `kafka_clients`.
+    """
     settings = KafkaSettings(**edges.transport_options)
     nodes = list(graph.operators(flow))
     numbers = {node: number for number, node in enumerate(nodes)}
+    reading, writing = (
+        {name: value for name, value in each.items() if name not in options} for each in CLIENTS[clients]
+    )
     return JobPlan(
-        {"bootstrap.servers": settings.brokers, **settings.java()}, group, parallelism, scratch, options,
+        {"bootstrap.servers": settings.brokers, **settings.java()}, reading, writing, group, parallelism, scratch,
+        options,
         sources=[_source(node, numbers[node], edges, settings) for node in nodes if isinstance(node, Source)],
         nodes=[_node(node, numbers) for node in nodes if not isinstance(node, Source)],
         sinks=[_sink(sink, numbers[sink.input], edges) for sink in flow.sinks],

@@ -25,6 +25,19 @@ KINDS = tuple(kind for kind in get_args(Node) if kind not in (Process, InWindows
 """The node kinds that these engines have."""
 REFUSED = {"Process": "it runs no operators in Python", "UserJobNode": "a PySpark function runs on Spark"}
 """Why they cannot run others."""
+JOB_SETTINGS = (
+    Setting(
+        "columns", "read",
+        "which columns of an event are sent; read: those that the job reads; all: every declared one", ("read", "all"),
+    ),
+    Setting(
+        "kafka_clients", TUNED, "tuned: Kafka's clients get settings that suit the job; kafka: Kafka's own defaults",
+        (TUNED, "kafka"),
+    ),
+)  # fmt: skip
+"""The options of all these engines."""
+JOBS_OWN = {"columns": "all", "kafka_clients": "kafka"}
+"""What these options are where a job sets nothing."""
 GREATEST = 1_000_000_000
 MS = 1000
 
@@ -32,7 +45,9 @@ MS = 1000
 def capabilities(
     name: str, summary: str, fetch: Fetch, settings: Sequence[Setting], idiomatic: Mapping[str, str], **more: Any
 ) -> Capabilities:
-    """What these engines have alike. `idiomatic`: the options of that profile. `more`: fields of `Capabilities`."""
+    """What these engines have alike. `idiomatic`: the engine's own options of that profile. `more`: fields of
+    `Capabilities`.
+    """
     return Capabilities(
         name=name,
         summary=summary,
@@ -49,7 +64,10 @@ def capabilities(
         fallback_engine="spark",
         has_batch_ids=False,
         sets_parallelism=True,
-        profiles={TUNED: TuningProfile(), IDIOMATIC: TuningProfile(options=idiomatic)},
+        profiles={
+            TUNED: TuningProfile(),
+            IDIOMATIC: TuningProfile({**idiomatic, **JOBS_OWN}, {"kafka": {"encoding": "json"}}),
+        },
         **more,
     )
 
@@ -100,6 +118,9 @@ class JvmPlugin(EnginePlugin):
                         f"must be at least {least * MS:g}ms", options[name], f"--option {name}={defaults[name]}",
                     )  # fmt: skip
         return problems
+
+    def sends_all_columns(self, options: Mapping[str, str]) -> bool:
+        return options.get("columns") == "all"
 
     def heap_bytes(self, options: Mapping[str, str]) -> int:
         return parse_size(with_defaults(options, self.capabilities.settings)["memory"])

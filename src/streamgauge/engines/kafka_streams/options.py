@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from streamgauge.core.clock import US
 from streamgauge.core.plugin_options import Fetch, Setting, with_defaults
 from streamgauge.core.units import parse_duration
-from streamgauge.engines.jvm.plugin import capabilities, milliseconds
+from streamgauge.engines.jvm.plugin import JOB_SETTINGS, capabilities, milliseconds
 
 SETTINGS = (
     Setting("memory", "2GiB", "the heap of the JVM"),
@@ -15,6 +15,7 @@ SETTINGS = (
     Setting("emit_interval", "20ms", "how often closed windows are looked for, by the engine's internal setting"),
     Setting("watermark_delay", "auto", "how late rows of a window may come; auto: 0, and 2s with several partitions"),
     Setting("task_idle", "5s", "how long a task that reads several topics waits for one that has no rows"),
+    *JOB_SETTINGS,
 )
 """The defaults are those of the profile `tuned`."""
 STREAMS_OWN = {"state_store": "rocksdb", "emit_interval": "1s"}

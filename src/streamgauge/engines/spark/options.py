@@ -78,7 +78,7 @@ SETTINGS = (
     Setting(
         "columns",
         "read",
-        "which columns of an event are sent to Spark; read: those that the job reads; all: every declared one",
+        "which columns of an event are sent; read: those that the job reads; all: every declared one",
         ("read", "all"),
     ),
     Setting(
@@ -161,7 +161,7 @@ SETTINGS = (
     Setting(
         "kafka_clients",
         TUNED,
-        "tuned: Spark's Kafka clients get settings that suit short batches; kafka: Kafka's own defaults",
+        "tuned: Kafka's clients get settings that suit the job; kafka: Kafka's own defaults",
         (TUNED, "kafka"),
     ),
     Setting(

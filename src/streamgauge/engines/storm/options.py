@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from streamgauge.core.plugin_options import Fetch, Setting, with_defaults
 from streamgauge.core.units import parse_size, parse_whole
-from streamgauge.engines.jvm.plugin import GREATEST, capabilities, milliseconds
+from streamgauge.engines.jvm.plugin import GREATEST, JOB_SETTINGS, capabilities, milliseconds
 
 SETTINGS = (
     Setting("memory", "2GiB", "the heap of the JVM, which has the cluster and the job"),
@@ -23,6 +23,7 @@ SETTINGS = (
     Setting("spins", "0", "how often an idle task looks for tuples before it sleeps for 2ms"),
     Setting("watermark_interval", "20ms", "how often spouts send watermarks, which delays the results of windows"),
     Setting("commit_interval", "1s", "how often offsets are committed, which show the progress"),
+    *JOB_SETTINGS,
 )
 """The defaults are those of the profile `tuned`."""
 STORMS_OWN = {"spins": "1000"}

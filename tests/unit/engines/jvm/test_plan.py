@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from streamgauge.conformance.cases import CASES, kinds
+from streamgauge.core.plugin_options import TUNED
 from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, LINEAGE, Field, Schema
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.lineage import with_lineage
@@ -21,7 +22,10 @@ from streamgauge.transports.spi import Edge
 RUNNABLE = [name for name, case in CASES.items() if kinds(case.flow) <= set(plan.kinds())]
 
 
-def planned(flow: Flow, encoding: str = "compact", partitions: int = 1, keys: Mapping[str, str] = {}) -> dict[str, Any]:
+def planned(
+    flow: Flow, encoding: str = "compact", partitions: int = 1, keys: Mapping[str, str] = {},
+    settings: Mapping[str, str] = {}, clients: str = TUNED,
+) -> dict[str, Any]:  # fmt: skip
     """The document of a flow with its lineage, as the job reads it."""
     sources = {node for node in graph.operators(flow) if isinstance(node, Source)}
     columns = {node.name: (*node.schema.names, *LINEAGE) for node in sources}
@@ -29,8 +33,20 @@ def planned(flow: Flow, encoding: str = "compact", partitions: int = 1, keys: Ma
     options = {"brokers": "127.0.0.1:9092", "encoding": encoding}
     edges = Edges((edge,) * partitions, edge, columns, transport="kafka", transport_options=options, keys=keys)
     flow = plan.read_flow(flow, edges)
-    document: dict[str, Any] = json.loads(json.dumps(asdict(plan.job_plan(flow, edges, "group", 2, "/scratch", {}))))
+    made = plan.job_plan(flow, edges, "group", 2, "/scratch", settings, clients)
+    document: dict[str, Any] = json.loads(json.dumps(asdict(made)))
     return document
+
+
+def test_clients_have_the_settings_that_the_engine_leaves_open() -> None:
+    flow = CASES["source"].flow
+    tuned = planned(flow)
+    assert (tuned["reading"]["max.poll.records"], tuned["writing"]["linger.ms"]) == ("10000", "5")
+    open_to_engine = planned(flow, settings={"max.poll.records": "1000"})["reading"]
+    assert open_to_engine.keys() == tuned["reading"].keys() - {"max.poll.records"}
+    kafkas = planned(flow, clients="kafka")
+    size = "max.request.size"
+    assert (kafkas["reading"], kafkas["writing"]) == ({}, {size: tuned["writing"][size]})
 
 
 @pytest.mark.parametrize("name", RUNNABLE)

@@ -46,7 +46,7 @@ final class Lowering(plan: Plan, env: StreamExecutionEnvironment) {
   }
 
   private def read(source: SourcePlan): Relation = {
-    val kafka = KafkaSource.builder[UnsafeRow]().setProperties(properties(KafkaClient.READING)).setTopics(source.topic)
+    val kafka = KafkaSource.builder[UnsafeRow]().setProperties(properties(plan.reading)).setTopics(source.topic)
       .setGroupId(plan.group).setStartingOffsets(OffsetsInitializer.earliest()).setDeserializer(new Decoding(source)).build()
     val time = source.output.indexWhere(_.name == Plan.TIME)
     val stamp: SerializableTimestampAssigner[UnsafeRow] = (row, _) => row.getLong(time)
@@ -60,7 +60,7 @@ final class Lowering(plan: Plan, env: StreamExecutionEnvironment) {
     val encoder = Encoder(Expressions.rowWise(rows.output, Seq(Make(Seq("value" -> sink.value)))))
     val record = KafkaRecordSerializationSchema.builder[UnsafeRow]().setTopic(sink.topic)
       .setKeySerializationSchema(new SinkName(sink.key.getBytes("UTF-8"))).setValueSerializationSchema(new Encoding(encoder)).build()
-    val kafka = KafkaSink.builder[UnsafeRow]().setKafkaProducerConfig(properties(KafkaClient.WRITING)).setRecordSerializer(record)
+    val kafka = KafkaSink.builder[UnsafeRow]().setKafkaProducerConfig(properties(plan.writing)).setRecordSerializer(record)
       .setDeliveryGuarantee(DeliveryGuarantee.AT_LEAST_ONCE).build()
     rows.rows(sink.name).sinkTo(kafka).name(s"sink ${sink.name}")
   }

@@ -10,8 +10,9 @@ import org.json4s.jackson.JsonMethods
 
 /** What the driver wants to run; `plan.py` writes it. */
 case class Plan(
-    client: Map[String, String], group: String, parallelism: Int, scratch: String, restore: Option[String],
-    options: Map[String, String], sources: Seq[SourcePlan], nodes: Seq[NodePlan], sinks: Seq[SinkPlan]) {
+    client: Map[String, String], reading: Map[String, String], writing: Map[String, String], group: String,
+    parallelism: Int, scratch: String, restore: Option[String], options: Map[String, String], sources: Seq[SourcePlan],
+    nodes: Seq[NodePlan], sinks: Seq[SinkPlan]) {
   private val uses = (nodes.flatMap(_.inputs) ++ sinks.map(_.input)).groupBy(identity).map { case (id, all) => id -> all.size }
 
   def isShared(id: Int): Boolean = uses.getOrElse(id, 0) > 1
@@ -74,14 +75,6 @@ object Plan {
     Seq(Make(Seq("event" -> opened)), Make(columns.map { case Seq(name, text) => name -> text })))
 
   def read(path: String): Plan = JsonMethods.parse(new File(path)).extract[Plan]
-}
-
-/** Settings of Kafka's client in every job. */
-object KafkaClient {
-  val READING = Map("max.poll.records" -> "10000", "fetch.max.wait.ms" -> "10", "max.partition.fetch.bytes" -> "10485760")
-  val WRITING = Map(
-    "linger.ms" -> "5", "batch.size" -> "262144", "compression.type" -> "lz4", "acks" -> "all",
-    "max.request.size" -> "94371840")
 }
 
 /** The state of the job, for the driver: a word, and after a space the reason of a failure. */

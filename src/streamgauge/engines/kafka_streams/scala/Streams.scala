@@ -232,7 +232,7 @@ object Streams {
   private def properties(plan: Plan): Properties = {
     val all = new Properties
     val own = plan.options.filterNot { case (name, _) => name.startsWith("streamgauge.") }
-    all.putAll((KafkaClient.READING ++ KafkaClient.WRITING ++ own ++ plan.client).asJava)
+    all.putAll((plan.reading ++ plan.writing ++ own ++ plan.client).asJava)
     all.put(StreamsConfig.APPLICATION_ID_CONFIG, plan.group)
     all.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, plan.parallelism.toString)
     all.put(StreamsConfig.STATE_DIR_CONFIG, s"${plan.scratch}/state")

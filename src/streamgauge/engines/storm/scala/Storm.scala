@@ -46,7 +46,7 @@ final class Lowering(plan: Plan, builder: TopologyBuilder) {
       .setOffsetCommitPeriodMs(plan.options(Storm.COMMIT).toLong).setRecordTranslator(decoding)
       .setProp(ConsumerConfig.KEY_DESERIALIZER_CLASS_CONFIG, classOf[ByteArrayDeserializer])
       .setProp(ConsumerConfig.VALUE_DESERIALIZER_CLASS_CONFIG, classOf[ByteArrayDeserializer])
-    for ((name, value) <- KafkaClient.READING ++ plan.client) config.setProp(name, value)
+    for ((name, value) <- plan.reading ++ plan.client) config.setProp(name, value)
     val name = s"read-${source.id}"; val number = spouts(source)
     builder.setSpout(name, new Source(config.build(), decoding, source.partitions, plan.options(Storm.WATERMARKS).toLong), number)
       .setMaxSpoutPending(Integer.valueOf((plan.options(Storm.PENDING).toInt / plan.sources.map(spouts).sum).max(1)))
@@ -59,7 +59,7 @@ final class Lowering(plan: Plan, builder: TopologyBuilder) {
   private def write(sink: SinkPlan, relation: Relation): Unit = {
     val encoder = Encoder(Expressions.rowWise(relation.output, Seq(Make(Seq("value" -> sink.value)))))
     val properties = new java.util.Properties
-    properties.putAll((KafkaClient.WRITING ++ plan.client).asJava)
+    properties.putAll((plan.writing ++ plan.client).asJava)
     for (name <- Seq("key.serializer", "value.serializer")) properties.put(name, classOf[ByteArraySerializer].getName)
     val bolt = builder.setBolt(s"write-${sink.name}", new Sink(encoder, sink, properties), relation.tasks)
     relation.from.foreach(bolt.customGrouping(_, new OneToOne))
