@@ -136,6 +136,11 @@ CASES: dict[str, Case] = {
     "interval join": Case(
         PURCHASES.interval_join(ADS, on=("user_id", "gem_pack_id"), latest="1s").sink("out"), 10, "windowed_join"
     ),
+    "interval join of equal times": Case(
+        PURCHASES.select(user_id="user_id", pack="gem_pack_id")
+        .interval_join(PURCHASES.select(user_id="user_id", price="price"), on="user_id").sink("out"),
+        25_000,
+    ),
     "stateless process": Case(
         PURCHASES.process(
             Dear, reads="price", gives=Schema.from_types(high="int"), name="dear",

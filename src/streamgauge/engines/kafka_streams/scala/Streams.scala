@@ -98,8 +98,9 @@ final class Lowering(plan: Plan, builder: StreamsBuilder) {
           new EmptyBuffer(aggregates), new AddRow(aggregates), kept[KeyValueStore[Bytes, Array[Byte]]](node, aggregates, 0))
         Relation(table.toStream.process[UnsafeRow, UnsafeRow](() => new RunningResult(aggregates, node.names)), columns)
       case "IntervalJoin" =>
+        // A store drops a row that is as old as size and grace together, so that without a grace both bounds are outside.
         val Seq(left, right) = node.inputs.map(id => made(id)(Expressions.rowWise(_, Seq(Keep(node.predicate)))))
-        val windows = JoinWindows.ofTimeDifferenceAndGrace(us(0), delay).before(us(-node.earliest_us)).after(us(node.latest_us))
+        val windows = JoinWindows.ofTimeDifferenceAndGrace(us(0), delay.plus(us(1))).before(us(-node.earliest_us)).after(us(node.latest_us))
         val joined = StreamJoined.`with`(RowSerde.rows, RowSerde.rows, RowSerde.rows).withName(name(node)).withStoreName(name(node))
         val pairing = Pairing(left.output, right.output, node.names, windowed = false)
         val settings = if (logged) joined else joined.withLoggingDisabled()
