@@ -160,7 +160,7 @@ object Tasks {
   def open(): Unit = synchronized { opened += 1; if (opened == expected) status.set("running") }
 
   /** Ends the process with the reason of a failure. */
-  def guarded(work: => Unit): Unit = try work catch { case error: Exception => status.fail(error) }
+  def guarded(work: => Unit): Unit = try work catch { case error: Throwable => status.fail(error) }
 }
 
 object Storm {
