@@ -11,7 +11,7 @@ CONF = TestConf(
         "session window", "window by count", "running aggregate", "distinct", "distinct in a window", "top",
         "aggregate of aggregate", "windowed join", "interval join", "interval join of equal times",
         "stateless process", "keyed process", "several sinks", "sinks of several modes",
-        "every function", "every aggregate", "null and odd keys",
+        "edge rows", "every function", "every aggregate", "null and odd keys",
     ),
     restart=Gap("notimpl", "it does not keep how far it was"),
 )  # fmt: skip
