@@ -85,13 +85,16 @@ final class Lowering(plan: Plan, builder: TopologyBuilder) {
     else keyed(node, inputs, watermarks = false)(builder.setBolt(_, storms(node, inputs, closing), plan.parallelism))
 
   private def storms(node: NodePlan, inputs: Seq[Relation], closing: Closing): StormWindows = {
-    val skew = if (plan.sources.exists(_.partitions > 1)) Storm.SKEW_US else 0
+    val skew = if (plan.sources.exists(_.partitions > 1)) plan.options(Storm.SKEW).toLong else 0
     val bolt = new StormWindows(closing, node.range_us)
-    bolt.withWindow(Duration.of(node.range_us.toInt), Duration.of(node.slide_us.toInt))
-      .withTimestampExtractor(new StormTime(inputs.map(each => Rows.time(each.output)))).withLag(Duration.of(1 + skew))
+    bolt.withWindow(us(node.range_us), us(node.slide_us))
+      .withTimestampExtractor(new StormTime(inputs.map(each => Rows.time(each.output)))).withLag(us(1 + skew))
       .withWatermarkInterval(Duration.of(plan.options(Storm.WATERMARKS).toInt))
     bolt
   }
+
+  /** Storm has at most 2^31 milliseconds, which are microseconds here. */
+  private def us(microseconds: Long): Duration = Duration.of(Math.toIntExact(microseconds))
 
   private def ours(operator: Operator, number: Int)(name: String): BoltDeclarer = builder.setBolt(name, new OperatorBolt(operator), number)
 
@@ -167,9 +170,7 @@ object Storm {
   val WATERMARK = "watermark"
   /** Settings of ours among those of Storm. */
   val COMMIT = "streamgauge.commit.ms"; val WATERMARKS = "streamgauge.watermark.ms"; val WINDOWS = "streamgauge.windows"
-  val PENDING = "streamgauge.pending"
-  /** How far Storm's own windows let partitions be apart. */
-  val SKEW_US = 2000000
+  val PENDING = "streamgauge.pending"; val SKEW = "streamgauge.skew.us"
 
   def main(arguments: Array[String]): Unit = {
     val plan = Plan.read(arguments(0))
