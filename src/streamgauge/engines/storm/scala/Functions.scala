@@ -152,19 +152,3 @@ case class WindowsOperator(closing: Closing, sides: Seq[Seq[Attribute]], range: 
       windows.advance(until, row => if (keyOf == null || known.add(keyOf(row).copy())) out(row))
   }
 }
-
-object Rows {
-  def time(in: Seq[Attribute]): Int = in.indexWhere(_.name == Plan.TIME)
-}
-
-final class HeapRows extends WaitingRows {
-  private val rows = new TreeMap[Long, ArrayBuffer[UnsafeRow]]
-  private var end = 0L
-
-  override def put(time: Long, row: UnsafeRow): Unit = rows.computeIfAbsent(time, _ => ArrayBuffer()) += row
-  override def between(from: Long, until: Long): Seq[UnsafeRow] = rows.subMap(from, until).values.asScala.flatten.toSeq
-  override def first(from: Long): Long = Option(rows.ceilingEntry(from)).map(_.getKey).getOrElse(Long.MaxValue)
-  override def removeBefore(until: Long): Unit = rows.headMap(until).clear()
-  override def closed: Long = end
-  override def closed_=(to: Long): Unit = end = to
-}

@@ -5,10 +5,8 @@ import java.time.Duration
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
-import org.apache.flink.api.common.JobStatus
 import org.apache.flink.api.common.typeinfo.TypeInformation
 import org.apache.flink.api.common.eventtime.{SerializableTimestampAssigner, WatermarkStrategy}
-import org.apache.flink.configuration.Configuration
 import org.apache.flink.connector.base.DeliveryGuarantee
 import org.apache.flink.connector.kafka.sink.{KafkaRecordSerializationSchema, KafkaSink}
 import org.apache.flink.connector.kafka.source.KafkaSource
@@ -138,28 +136,4 @@ final class Lowering(plan: Plan, env: StreamExecutionEnvironment) {
 class SidedKey(sides: Seq[Keyed]) extends org.apache.flink.api.java.functions.KeySelector[UnsafeRow, Object] {
   override def getKey(row: UnsafeRow): Object = sides(row.getInt(row.numFields - 1)).getKey(row)
   def kind: TypeInformation[Object] = sides.head.kind
-}
-
-object Flink {
-  def main(arguments: Array[String]): Unit = {
-    val plan = Plan.read(arguments(0))
-    val status = new Status(plan.scratch)
-    try {
-      val env = StreamExecutionEnvironment.createLocalEnvironment(plan.parallelism, configuration(plan))
-      new Lowering(plan, env).run()
-      val job = env.executeAsync("streamgauge")
-      val end = job.getJobExecutionResult // asked first, because a cluster that has ended has no answer
-      while (!end.isDone && (job.getJobStatus.get == JobStatus.INITIALIZING || job.getJobStatus.get == JobStatus.CREATED)) Thread.sleep(20)
-      if (!end.isDone) status.set("running")
-      end.get()
-      status.fail(new IllegalStateException("the job ended by itself"))
-    } catch { case error: Throwable => status.fail(error) }
-  }
-
-  private def configuration(plan: Plan): Configuration = {
-    val all = new Configuration
-    plan.options.foreach { case (name, value) => all.setString(name, value) }
-    plan.restore.foreach(all.setString("execution.state-recovery.path", _))
-    all
-  }
 }
