@@ -76,7 +76,7 @@ final class Lowering(plan: Plan, env: StreamExecutionEnvironment) {
         val streams = node.inputs.map(id => made(id)(Expressions.rowWise(_, Seq(Make(node.pairs)))).rows(node.name))
         Relation(streams.head.union(streams.tail: _*), Expressions.attributes(node.types))
       case "WindowAggregate" => aggregated(node, input, windows(node))
-      case "SessionAggregate" => aggregated(node, input, EventTimeSessionWindows.withGap(us(node.gap_us)).asInstanceOf[Windows])
+      case "SessionAggregate" => aggregated(node, input, EventTimeSessionWindows.withGap(us(node.gap_us)).asInstanceOf[Assigner])
       case "RunningAggregate" =>
         val aggregates = Expressions.aggregates(input.output, node.keys, node.pairs)
         keyed(node, input).process(new Running(aggregates, node.names), RowType).name(node.name).as(node)
@@ -105,16 +105,16 @@ final class Lowering(plan: Plan, env: StreamExecutionEnvironment) {
     })
   }
 
-  private type Windows = WindowAssigner[Object, TimeWindow]
+  private type Assigner = WindowAssigner[Object, TimeWindow]
 
   private def us(microseconds: Long): Duration = Duration.ofMillis(microseconds)
 
-  private def windows(node: NodePlan): Windows = (
+  private def windows(node: NodePlan): Assigner = (
     if (node.range_us == node.slide_us) TumblingEventTimeWindows.of(us(node.range_us))
     else SlidingEventTimeWindows.of(us(node.range_us), us(node.slide_us))
-  ).asInstanceOf[Windows]
+  ).asInstanceOf[Assigner]
 
-  private def aggregated(node: NodePlan, input: Relation, windows: Windows): Relation = {
+  private def aggregated(node: NodePlan, input: Relation, windows: Assigner): Relation = {
     val aggregates = Expressions.aggregates(input.output, node.keys, node.pairs)
     val buffers = BufferType(aggregates.bufferTypes)
     keyed(node, input).window(windows)
