@@ -9,8 +9,9 @@ CONF = TestConf(
         "notimpl", "it only filters",
         "select", "null and edge values", "explode", "lookup", "union", "tumbling window", "hopping window",
         "session window", "window by count", "running aggregate", "distinct", "distinct in a window", "top",
-        "aggregate of aggregate", "windowed join", "interval join", "stateless process", "keyed process",
-        "several sinks", "sinks of several modes", "every function", "every aggregate", "null and odd keys",
+        "aggregate of aggregate", "windowed join", "interval join", "interval join of equal times",
+        "stateless process", "keyed process", "several sinks", "sinks of several modes",
+        "edge rows", "every function", "every aggregate", "null and odd keys",
     ),
     restart=Gap("notimpl", "it does not keep how far it was"),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import get_args
 import numpy as np
 import pyarrow as pa
 
-from streamgauge.conformance.edge_rows import STREAM, every_aggregate, every_function, odd_keys
+from streamgauge.conformance.edge_rows import EXACT, STREAM, every_aggregate, every_function, exact_rows, odd_keys
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, count, flow, hop, session, source, table, tumble, union
 from streamgauge.dataflow.graph import operators
@@ -136,6 +136,11 @@ CASES: dict[str, Case] = {
     "interval join": Case(
         PURCHASES.interval_join(ADS, on=("user_id", "gem_pack_id"), latest="1s").sink("out"), 10, "windowed_join"
     ),
+    "interval join of equal times": Case(
+        PURCHASES.select(user_id="user_id", pack="gem_pack_id")
+        .interval_join(PURCHASES.select(user_id="user_id", price="price"), on="user_id").sink("out"),
+        25_000,
+    ),
     "stateless process": Case(
         PURCHASES.process(
             Dear, reads="price", gives=Schema.from_types(high="int"), name="dear",
@@ -151,6 +156,7 @@ CASES: dict[str, Case] = {
     "sinks of several modes": Case(
         flow(DEAR.sink("dear"), PURCHASES.running(keys="gem_pack_id", n="count(*)").sink("counts")), 2_000
     ),
+    "edge rows": Case(exact_rows, 5_000, "exact_edges", "1k"),
     "every function": Case(every_function, 5_000, "edges", "1k"),
     "every aggregate": Case(every_aggregate, 40, "edges", "1k"),
     "null and odd keys": Case(odd_keys, 100, "edges", "1k"),
@@ -184,8 +190,9 @@ class Cases(Parameters):
 
 
 def _streams(of: str) -> tuple[StreamSpec, ...]:
-    if of == STREAM.name:
-        return (STREAM,)
+    edges = [each for each in (STREAM, EXACT) if each.name == of]
+    if edges:
+        return tuple(edges)
     workload = get(of)
     return workload.build(workload.read({}), 1000.0).streams
 

@@ -4,6 +4,7 @@ Edge rows: null, empty, zero, negative, smallest and largest, NaN and infinities
 log, times before 1970.
 """
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -106,6 +107,8 @@ STREAM = StreamSpec(
     ),
 )
 """Each column takes any of its edge values, whatever the others have."""
+EXACT = replace(STREAM, name="exact_edges", fields=tuple(each for each in STREAM.fields if each.sql_type != "double"))
+"""Without doubles, whose text an engine may leave to a slower decoder of messages."""
 EDGES = source(STREAM.name, STREAM.schema)
 
 
@@ -118,6 +121,11 @@ def every_function() -> Flow:
         else:
             columns[f"x_{number}"] = each
     return EDGES.select(columns).sink("out")
+
+
+def exact_rows() -> Flow:
+    """Every column as its message has it."""
+    return source(EXACT.name, EXACT.schema).select({name: name for name in EXACT.schema.names}).sink("out")
 
 
 def every_aggregate() -> Flow:

@@ -92,10 +92,14 @@ def restarts(of: Subject) -> Parameters:
 
 
 def other_ways(of: Subject) -> Parameters:
-    """Each transport and each encoding, except the first of both."""
-    ways = [(each, "") for each in of.transports[1:]]
-    ways += [("kafka", each) for each in of.capabilities.encodings[1:] if "kafka" in of.transports]
-    return [parameters(of, *way, text="-".join(filter(None, way)), trial=True) for way in ways if "source" in of.cases]
+    """Each transport, and each encoding with edge rows, except the first of both."""
+    ways = [(each, "", "source") for each in of.transports[1:]]
+    ways += [("kafka", each, "edge rows") for each in of.capabilities.encodings[1:] if "kafka" in of.transports]
+    return [
+        parameters(of, transport, encoding, case, text="-".join(filter(None, [transport, encoding])), trial=True)
+        for transport, encoding, case in ways
+        if case in of.cases
+    ]
 
 
 def parallelisms(of: Subject) -> Parameters:
@@ -189,14 +193,14 @@ def test_every_answer_is_right(tmp_path: Path, subject: Subject, cases: tuple[st
     check_answers(judged, cases)
 
 
-@with_each("subject", "transport", "encoding", values=other_ways)
+@with_each("subject", "transport", "encoding", "case", values=other_ways)
 def test_answers_are_right_over_every_transport(
-    tmp_path: Path, subject: Subject, transport: str, encoding: str
+    tmp_path: Path, subject: Subject, transport: str, encoding: str, case: str
 ) -> None:
     """And in every encoding. Over the first, all cases are tried."""
-    with started(subject, tmp_path, "source", transport=transport, encoding=encoding) as running:
+    with started(subject, tmp_path, case, transport=transport, encoding=encoding) as running:
         judged = running.trial()
-    check_answers(judged, ["source"])
+    check_answers(judged, [case])
 
 
 @with_each("subject", "parallelism", values=parallelisms)

@@ -36,7 +36,7 @@ EVERY_CASE = "every case"
 class TestConf:
     """How the suite tests an engine. The defaults are those of an engine without gaps.
 
-    - `transports`: every case runs over the first, and `source` over the others too; empty for the engine's first.
+    - `transports`: every case runs over the first, and one over the others too; empty for the engine's first.
     - `options`, `generators`: of every trial.
     - `parallelisms`: those with which windows run, if the engine can be started on a requested number of cores.
     - `gaps`: by the name of a case in `streamgauge.conformance.cases`, or `EVERY_CASE`.

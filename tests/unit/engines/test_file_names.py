@@ -25,6 +25,14 @@ ONLY: Mapping[str, str] = {
     "jvm/plan": "the flow as a file for a process that is not Python",
 }
 """What only one folder has, and why."""
+SCALA = {"Main", "Lowering", "Functions", "Rows"}
+"""What each job on the JVM has: its start, the plan as operators of the engine, what they do, rows as it keeps them."""
+ONLY_SCALA: Mapping[str, str] = {
+    "storm/Components": "its spouts and bolts, which the others bring",
+    "storm/StormWindows": "a second lowering of windows",
+    "storm/InProcessZookeeper": "replaces a class of its own",
+}
+"""What only one job has, and why."""
 
 
 def names_of_table() -> set[str]:
@@ -63,3 +71,11 @@ def test_each_engine_has_the_files_that_the_page_says_each_has() -> None:
     assert [each for each in FOLDERS if not {f"{each}/plugin", f"{each}/engine"} <= found] == []
     declared = {(place.split(".")[2], entry(name).conformance) for name, place in BUILT_IN.items()}
     assert [folder for folder, conf in declared if bool(conf) != (f"{folder}/conformance" in found)] == []
+
+
+def test_each_job_on_the_jvm_has_the_same_files() -> None:
+    found = {f"{each.parts[-3]}/{each.stem}" for each in ENGINES.glob("*/scala/*.scala")}
+    jobs = {each.partition("/")[0] for each in found} - {"jvm"}
+    assert {each for each in found if not each.startswith("jvm/")} == {
+        *(f"{job}/{name}" for job in jobs for name in SCALA), *ONLY_SCALA
+    }  # fmt: skip

@@ -18,7 +18,7 @@ class FlinkEngine(JvmEngine):
     """One start of a Flink cluster and its job in one JVM."""
 
     name = "flink"
-    main = "streamgauge.flink.Flink"
+    main = "streamgauge.flink.Main"
     all_settings = SETTINGS
 
     @staticmethod

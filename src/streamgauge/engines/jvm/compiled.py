@@ -37,6 +37,8 @@ LAST = ("kryo-shaded", "minlog", "objenesis")
 """Behind those of an engine, which may bring a later Kryo."""
 COMPILER = ("scala-compiler", "scala-library", "scala-reflect")
 SHARED = Path(__file__).parent / "scala"
+CHECKS = ("-Xlint:unused", "-Werror", "-Wconf:cat=deprecation:s")
+"""Another version of an engine may call deprecated what this one does not."""
 COMPILE_S = 300.0
 
 
@@ -87,7 +89,7 @@ def _compile(files: Sequence[Path], libraries: Sequence[Path], folder: Path) -> 
         classes.mkdir()
         compiler = os.pathsep.join(map(str, spark_jars(COMPILER)))
         java = find_java("the Scala compiler").path
-        command = [java, "-Xss8m", "-cp", compiler, "scala.tools.nsc.Main", "-deprecation", "-Xlint:unused"]
+        command = [java, "-Xss8m", "-cp", compiler, "scala.tools.nsc.Main", *CHECKS]
         command += ["-d", str(classes), "-classpath", os.pathsep.join(map(str, libraries)), *map(str, files)]
         try:
             done = subprocess.run(

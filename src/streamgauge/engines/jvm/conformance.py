@@ -14,9 +14,9 @@ NO_PYTHON = gaps("notimpl", REFUSED["Process"], "stateless process", "keyed proc
 ENGINES = Path(__file__).parents[1]
 
 
-def lowered(*files: str) -> Callable[[], Iterable[type]]:
-    """The kinds that our part of every job has a case for, and those of an engine's own `files`."""
-    return partial(_cases, ("jvm/scala/Plan.scala", *files))
+def lowered(folder: str) -> Callable[[], Iterable[type]]:
+    """The kinds that our part of every job has a case for, and those of an engine's own."""
+    return partial(_cases, ("jvm/scala/Plan.scala", f"{folder}/scala/Lowering.scala"))
 
 
 def _cases(files: Iterable[str]) -> list[type]:

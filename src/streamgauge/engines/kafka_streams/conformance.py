@@ -10,5 +10,5 @@ CONF = TestConf(
     gaps=NO_PYTHON,
     restart=Gap("notimpl", "windows add rows since the last commit twice, because it promises at least once only"),
     counts_late_rows=True,
-    lowered=lowered("kafka_streams/scala/Streams.scala"),
+    lowered=lowered("kafka_streams"),
 )

@@ -18,7 +18,7 @@ class KafkaStreamsEngine(JvmEngine):
     """One start of an application of Kafka Streams in one JVM."""
 
     name = "kafka-streams"
-    main = "streamgauge.kafka_streams.Streams"
+    main = "streamgauge.kafka_streams.Main"
     all_settings = SETTINGS
 
     @staticmethod

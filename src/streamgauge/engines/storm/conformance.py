@@ -9,5 +9,5 @@ CONF = TestConf(
     gaps=NO_PYTHON,
     restart=Gap("never", "state is in the heap of its workers, and lost with them"),
     counts_late_rows=True,  # there are none: each partition has a watermark of its own
-    lowered=lowered("storm/scala/Storm.scala"),
+    lowered=lowered("storm"),
 )

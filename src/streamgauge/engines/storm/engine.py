@@ -20,7 +20,7 @@ class StormEngine(JvmEngine):
     """One start of a local cluster of Storm and its topology in one JVM."""
 
     name = "storm"
-    main = "streamgauge.storm.Storm"
+    main = "streamgauge.storm.Main"
     all_settings = SETTINGS
 
     @staticmethod

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from streamgauge.core.clock import US
 from streamgauge.core.plugin_options import Fetch, Setting, with_defaults
 from streamgauge.core.units import parse_size, parse_whole
 from streamgauge.engines.jvm.plugin import GREATEST, JOB_SETTINGS, capabilities, milliseconds
@@ -35,6 +36,8 @@ LEAST_S = {"watermark_interval": 0.001, "commit_interval": 0.01}
 PENDING = 20_000
 PENDING_BYTES = 2048
 """Heap for a tuple in Storm's own windows, which acknowledge it when it leaves its last one."""
+SKEW_S = 2.0
+"""How far Storm's own windows let partitions be apart."""
 TIMEOUT_S = {"own": "600", "storm": "2000000"}
 """A tuple that waits is not sent again. Storm holds windows, whose milliseconds are microseconds, against it."""
 FIXED = {
@@ -76,5 +79,6 @@ def configuration(options: Mapping[str, str]) -> dict[str, str]:
         **FIXED, "topology.acker.executors": chosen["ackers"], "streamgauge.pending": str(pending(chosen)),
         "topology.message.timeout.secs": TIMEOUT_S[chosen["windows"]], "streamgauge.windows": chosen["windows"],
         "topology.bolt.wait.progressive.level2.count": str(whole(chosen, "spins")),
+        "streamgauge.skew.us": str(round(SKEW_S * US)),
         "streamgauge.watermark.ms": chosen["watermark_interval"], "streamgauge.commit.ms": chosen["commit_interval"],
     }  # fmt: skip

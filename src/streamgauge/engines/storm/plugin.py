@@ -10,12 +10,18 @@ from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.reach import reach_us, slide_us
 from streamgauge.engines.jvm.plugin import JvmPlugin
 from streamgauge.engines.spi import StartRequest
-from streamgauge.engines.storm.options import ALWAYS_SET, CAPABILITIES, COUNTS, LEAST_S, PENDING_BYTES, pending
+from streamgauge.engines.storm.options import (
+    ALWAYS_SET,
+    CAPABILITIES,
+    COUNTS,
+    LEAST_S,
+    PENDING_BYTES,
+    SKEW_S,
+    pending,
+)
 
 ON_THE_WAY_S = 1.0
 """What may be on its way to a window, beside the tuples that windows hold."""
-SKEW_S = 2.0
-"""`Storm.SKEW_US`."""
 
 
 class StormPlugin(JvmPlugin):

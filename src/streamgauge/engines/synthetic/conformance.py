@@ -6,8 +6,8 @@ CONF = TestConf(
     gaps=gaps(
         "never", "it is there to try the instrument on, not to run everything",
         "lookup", "union", "session window", "window by count", "running aggregate", "distinct",
-        "distinct in a window", "top", "windowed join", "interval join", "stateless process", "keyed process",
-        "several sinks", "sinks of several modes",
+        "distinct in a window", "top", "windowed join", "interval join", "interval join of equal times",
+        "stateless process", "keyed process", "several sinks", "sinks of several modes",
     ),
     restart=Gap("never", "it keeps no state"),
 )  # fmt: skip

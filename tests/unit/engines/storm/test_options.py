@@ -3,9 +3,10 @@
 import pytest
 
 from streamgauge.config.experiment import build
+from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
 from streamgauge.core.plugin_options import IDIOMATIC
-from streamgauge.engines.storm.options import CAPABILITIES, configuration, pending
+from streamgauge.engines.storm.options import CAPABILITIES, SKEW_S, configuration, pending
 from streamgauge.preflight.settings_checks import check
 
 
@@ -18,6 +19,7 @@ def test_storms_own_windows_let_all_their_tuples_be_on_their_way() -> None:
     storms = configuration({"windows": "storm"})
     # Storm compares a window's microseconds, as milliseconds, with it.
     assert int(storms["topology.message.timeout.secs"]) * 1000 < 2**31
+    assert int(storms["streamgauge.skew.us"]) == SKEW_S * US
     assert pending({"windows": "storm", "memory": "1GiB"}) == int(storms["streamgauge.pending"]) // 2 > pending({})
     assert configuration({"windows": "storm", "pending": "5k"})["streamgauge.pending"] == "5000"
 

@@ -61,7 +61,6 @@ object Control {
   def main(settings: Array[String]): Unit = {
     val all = new Configuration
     settings.map(_.split("=", 2)).foreach { case Array(name, value) => all.setString(name, value) }
-    all.setString("execution.checkpointing.dir", s"file://${Purchase.env("SCRATCH")}/checkpoints")
     val env = StreamExecutionEnvironment.createLocalEnvironment(System.getenv("CORES").toInt, all)
     val source = KafkaSource.builder[Bought]().setBootstrapServers(Purchase.env("BROKERS")).setTopics(Purchase.env("INPUT"))
       .setGroupId(Purchase.env("GROUP")).setStartingOffsets(OffsetsInitializer.earliest()).setDeserializer(new Parsing)

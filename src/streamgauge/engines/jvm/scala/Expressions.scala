@@ -46,7 +46,7 @@ object Expressions {
   /** What an expression computes and another one reads several times is an operator before it. */
   private def operators(plan: LogicalPlan): Seq[Transform] = plan match {
     case _: RowsOf => Nil
-    case nothing: LocalRelation => Seq(Nothing(nothing.output)) // a condition that never holds
+    case none: LocalRelation => Seq(NoRows(none.output)) // a condition that never holds
     case PhysicalOperation(fields, filters, rows: RowsOf) => Seq(RowWise(rows.output, filters.reduceOption(And), fields))
     case Project(fields, child) => operators(child) :+ RowWise(child.output, None, fields)
     case Filter(condition, child) => operators(child) :+ RowWise(child.output, Some(condition), child.output)
@@ -94,7 +94,7 @@ case class RowWise(in: Seq[Attribute], filter: Option[Expression], fields: Seq[N
 }
 
 /** Gives no row. */
-case class Nothing(output: Seq[Attribute]) extends Transform {
+case class NoRows(output: Seq[Attribute]) extends Transform {
   override def open(): Emitter = (_, _) => ()
 }
 

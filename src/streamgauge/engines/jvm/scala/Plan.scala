@@ -1,8 +1,6 @@
 package streamgauge
 
 import java.io.File
-import java.nio.charset.StandardCharsets.UTF_8
-import java.nio.file.{Files, Path, Paths, StandardCopyOption}
 
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.json4s.{DefaultFormats, Formats}
@@ -75,47 +73,4 @@ object Plan {
     Seq(Make(Seq("event" -> opened)), Make(columns.map { case Seq(name, text) => name -> text })))
 
   def read(path: String): Plan = JsonMethods.parse(new File(path)).extract[Plan]
-}
-
-/** The state of the job, for the driver: a word, and after a space the reason of a failure. */
-final class Status(folder: String) {
-  private val file = Paths.get(folder, "status")
-
-  def set(text: String): Unit = synchronized {
-    val next: Path = file.resolveSibling("status.new")
-    Files.write(next, text.getBytes(UTF_8))
-    Files.move(next, file, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING)
-  }
-
-  /** Writes the reason and ends the process. */
-  def fail(error: Throwable): Nothing = {
-    try { error.printStackTrace(); set(s"failed ${Status.reason(error)}") } finally Runtime.getRuntime.halt(1)
-    throw error
-  }
-}
-
-/** Series of the job's own, for the driver: lines of time, name, unit and value in JSON. */
-final class Series(folder: String, sample: () => Seq[(String, String, Double)]) {
-  private val INTERVAL_MS = 500L
-
-  def start(): Unit = {
-    val lines = Files.newBufferedWriter(Paths.get(folder, "series"))
-    val each = new Thread(() => while (true) {
-      Thread.sleep(INTERVAL_MS)
-      val now = System.currentTimeMillis * 1000
-      for ((name, unit, value) <- sample()) lines.write(s"""[$now, "$name", "$unit", $value]\n""")
-      lines.flush()
-    }, "series")
-    each.setDaemon(true)
-    each.start()
-  }
-}
-
-object Status {
-  /** The innermost cause in one line. */
-  def reason(error: Throwable): String = {
-    val root = Iterator.iterate(error)(_.getCause).takeWhile(_ != null).toSeq.last
-    val message = Option(root.getMessage).getOrElse("").linesIterator.map(_.trim).find(_.nonEmpty).getOrElse("")
-    s"${root.getClass.getSimpleName}: $message"
-  }
 }

@@ -153,7 +153,7 @@ case class CloseTop(ranked: Ranked, groups: Seq[String]) extends Closing {
   }
 }
 
-private object ByKey {
+object ByKey {
   def at[V](found: JavaMap[UnsafeRow, V], key: UnsafeRow, first: => V): V = {
     val value = found.get(key)
     if (value != null) value else { val made = first; found.put(key.copy(), made); made }

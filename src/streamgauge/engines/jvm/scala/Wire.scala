@@ -47,12 +47,12 @@ object Decoder {
       while (n < kinds.length) {
         val place = places(n); val from = begins(n); val to = begins(n + 1)
         if (texts(n)) {
-          val blank = isBlank(message, from, to)
+          val blank = isBlank(message, to)
           val length = if (blank) 0 else number(message, from, to).toInt
           if (place >= 0) { if (blank) writer.setNullAt(place) else writer.write(place, message, text, length) }
           text += length
         } else if (place >= 0 || n == timed) {
-          if (isBlank(message, from, to)) { if (place >= 0) writer.setNullAt(place) }
+          if (isBlank(message, to)) { if (place >= 0) writer.setNullAt(place) }
           else if (kinds(n) == "boolean") writer.write(place, message(to - 2) == 'u')
           else {
             val value = number(message, from, to)
@@ -100,7 +100,7 @@ object Decoder {
     }
   }
 
-  private def isBlank(message: Array[Byte], from: Int, to: Int): Boolean = message(to - 1) == ' '
+  private def isBlank(message: Array[Byte], to: Int): Boolean = message(to - 1) == ' '
 
   private def number(message: Array[Byte], from: Int, to: Int): Long = {
     var n = from

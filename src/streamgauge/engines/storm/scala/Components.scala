@@ -22,11 +22,6 @@ import org.apache.storm.utils.TupleUtils
 
 import streamgauge._
 
-object Row {
-  val FIELD = new Fields("row")
-  def of(values: JavaList[Object]): UnsafeRow = values.get(0).asInstanceOf[UnsafeRow]
-}
-
 /** A tuple of each message, and the latest time of each partition. */
 final class Decoding(source: SourcePlan) extends RecordTranslator[Array[Byte], Array[Byte]] {
   @transient private lazy val decode = Decoder.open(source)
@@ -64,13 +59,13 @@ final class Source(config: KafkaSpoutConfig[Array[Byte], Array[Byte]], decoding:
     if (System.nanoTime >= next) {
       next = System.nanoTime + intervalMs * 1000000
       val watermark = decoding.watermark(own)
-      if (watermark > sent) { collector.emit(Storm.WATERMARK, new Values(Long.box(watermark))); sent = watermark }
+      if (watermark > sent) { collector.emit(Watermark.STREAM, new Values(Long.box(watermark))); sent = watermark }
     }
   }
 
   override def declareOutputFields(declarer: OutputFieldsDeclarer): Unit = {
     super.declareOutputFields(declarer)
-    declarer.declareStream(Storm.WATERMARK, new Fields("time"))
+    declarer.declareStream(Watermark.STREAM, Watermark.FIELD)
   }
 }
 
@@ -105,13 +100,13 @@ final class OperatorBolt(operator: Operator) extends BaseRichBolt {
   }
 
   override def execute(tuple: Tuple): Unit = Tasks.guarded {
-    if (tuple.getSourceStreamId == Storm.WATERMARK) {
+    if (tuple.getSourceStreamId == Watermark.STREAM) {
       watermarks.put(tuple.getSourceTask, tuple.getLong(0))
       val least = watermarks.values.asScala.min
       if (least > watermark) {
         watermark = least
         task.advance(least, row => out.emit(new Values(row.copy())))
-        out.emit(Storm.WATERMARK, new Values(Long.box(least)))
+        out.emit(Watermark.STREAM, new Values(Long.box(least)))
       }
     } else task.add(tuple.getValue(0).asInstanceOf[UnsafeRow], row => out.emit(tuple, new Values(row.copy())))
     out.ack(tuple)
@@ -119,7 +114,7 @@ final class OperatorBolt(operator: Operator) extends BaseRichBolt {
 
   override def declareOutputFields(declarer: OutputFieldsDeclarer): Unit = {
     declarer.declare(Row.FIELD)
-    declarer.declareStream(Storm.WATERMARK, new Fields("time"))
+    declarer.declareStream(Watermark.STREAM, Watermark.FIELD)
   }
 }
 
@@ -133,7 +128,7 @@ final class OneToOne extends CustomStreamGrouping {
 }
 
 /** Rows with equal keys go to one task. */
-final class ByKey(key: Key) extends CustomStreamGrouping {
+final class KeyGrouping(key: Key) extends CustomStreamGrouping {
   @transient private lazy val keyOf = ThreadLocal.withInitial(() => key.open())
   private var to: Array[JavaList[Integer]] = Array()
   override def prepare(context: WorkerTopologyContext, stream: GlobalStreamId, targets: JavaList[Integer]): Unit =

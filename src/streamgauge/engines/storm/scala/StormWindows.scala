@@ -7,7 +7,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.storm.task.{OutputCollector, TopologyContext}
 import org.apache.storm.topology.OutputFieldsDeclarer
 import org.apache.storm.topology.base.BaseWindowedBolt
-import org.apache.storm.tuple.{Fields, Tuple, Values}
+import org.apache.storm.tuple.{Tuple, Values}
 import org.apache.storm.utils.Utils
 import org.apache.storm.windowing.{TimestampExtractor, TupleWindow}
 
@@ -30,12 +30,12 @@ final class StormWindows(closing: Closing, range: Long) extends BaseWindowedBolt
     val end = window.getEndTimestamp.longValue
     val rows = window.get.asScala.iterator.map(tuple => Row.of(tuple.getValues)).toSeq
     closer(rows, end - range, end, row => { val _ = out.emit(Utils.DEFAULT_STREAM_ID, unanchored, new Values(row.copy())) })
-    val _ = out.emit(Storm.WATERMARK, unanchored, new Values(Long.box(end)))
+    val _ = out.emit(Watermark.STREAM, unanchored, new Values(Long.box(end)))
   }
 
   override def declareOutputFields(declarer: OutputFieldsDeclarer): Unit = {
     declarer.declare(Row.FIELD)
-    declarer.declareStream(Storm.WATERMARK, new Fields("time"))
+    declarer.declareStream(Watermark.STREAM, Watermark.FIELD)
   }
 }
 

@@ -6,7 +6,6 @@ import scala.jdk.CollectionConverters._
 import org.apache.kafka.clients.consumer.ConsumerConfig
 import org.apache.kafka.common.serialization.{ByteArrayDeserializer, ByteArraySerializer}
 import org.apache.spark.sql.catalyst.expressions.Attribute
-import org.apache.storm.{Config, LocalCluster}
 import org.apache.storm.kafka.spout.{FirstPollOffsetStrategy, KafkaSpoutConfig}
 import org.apache.storm.topology.{BoltDeclarer, TopologyBuilder}
 import org.apache.storm.topology.base.BaseWindowedBolt.Duration
@@ -43,13 +42,13 @@ final class Lowering(plan: Plan, builder: TopologyBuilder) {
     val decoding = new Decoding(source)
     val config = new KafkaSpoutConfig.Builder[Array[Byte], Array[Byte]](plan.client("bootstrap.servers"), source.topic)
       .setGroupId(plan.group).setFirstPollOffsetStrategy(FirstPollOffsetStrategy.UNCOMMITTED_EARLIEST)
-      .setOffsetCommitPeriodMs(plan.options(Storm.COMMIT).toLong).setRecordTranslator(decoding)
+      .setOffsetCommitPeriodMs(plan.options(Settings.COMMIT).toLong).setRecordTranslator(decoding)
       .setProp(ConsumerConfig.KEY_DESERIALIZER_CLASS_CONFIG, classOf[ByteArrayDeserializer])
       .setProp(ConsumerConfig.VALUE_DESERIALIZER_CLASS_CONFIG, classOf[ByteArrayDeserializer])
     for ((name, value) <- plan.reading ++ plan.client) config.setProp(name, value)
     val name = s"read-${source.id}"; val number = spouts(source)
-    builder.setSpout(name, new Source(config.build(), decoding, source.partitions, plan.options(Storm.WATERMARKS).toLong), number)
-      .setMaxSpoutPending(Integer.valueOf((plan.options(Storm.PENDING).toInt / plan.sources.map(spouts).sum).max(1)))
+    builder.setSpout(name, new Source(config.build(), decoding, source.partitions, plan.options(Settings.WATERMARKS).toLong), number)
+      .setMaxSpoutPending(Integer.valueOf((plan.options(Settings.PENDING).toInt / plan.sources.map(spouts).sum).max(1)))
     tasks += number
     Relation(Seq(name), number, source.output)
   }
@@ -81,17 +80,20 @@ final class Lowering(plan: Plan, builder: TopologyBuilder) {
 
   /** An operator over windows: a bolt of ours, or Storm's own windowed bolt around what a window gives when it closes. */
   private def windowed(node: NodePlan, inputs: Seq[Relation], own: => Operator, closing: => Closing): Relation =
-    if (plan.options(Storm.WINDOWS) != "storm") keyed(node, inputs, own)
+    if (plan.options(Settings.WINDOWS) != "storm") keyed(node, inputs, own)
     else keyed(node, inputs, watermarks = false)(builder.setBolt(_, storms(node, inputs, closing), plan.parallelism))
 
   private def storms(node: NodePlan, inputs: Seq[Relation], closing: Closing): StormWindows = {
-    val skew = if (plan.sources.exists(_.partitions > 1)) Storm.SKEW_US else 0
+    val skew = if (plan.sources.exists(_.partitions > 1)) plan.options(Settings.SKEW).toLong else 0
     val bolt = new StormWindows(closing, node.range_us)
-    bolt.withWindow(Duration.of(node.range_us.toInt), Duration.of(node.slide_us.toInt))
-      .withTimestampExtractor(new StormTime(inputs.map(each => Rows.time(each.output)))).withLag(Duration.of(1 + skew))
-      .withWatermarkInterval(Duration.of(plan.options(Storm.WATERMARKS).toInt))
+    bolt.withWindow(us(node.range_us), us(node.slide_us))
+      .withTimestampExtractor(new StormTime(inputs.map(each => Rows.time(each.output)))).withLag(us(1 + skew))
+      .withWatermarkInterval(Duration.of(plan.options(Settings.WATERMARKS).toInt))
     bolt
   }
+
+  /** Storm has at most 2^31 milliseconds, which are microseconds here. */
+  private def us(microseconds: Long): Duration = Duration.of(Math.toIntExact(microseconds))
 
   private def ours(operator: Operator, number: Int)(name: String): BoltDeclarer = builder.setBolt(name, new OperatorBolt(operator), number)
 
@@ -103,8 +105,8 @@ final class Lowering(plan: Plan, builder: TopologyBuilder) {
     val name = s"$kind-$bolts"
     val bolt = add(name)
     for ((input, n) <- inputs.zipWithIndex; from <- input.from) {
-      bolt.customGrouping(from, if (keys.isEmpty) new OneToOne else new ByKey(keys(n)))
-      if (watermarks) bolt.allGrouping(from, Storm.WATERMARK)
+      bolt.customGrouping(from, if (keys.isEmpty) new OneToOne else new KeyGrouping(keys(n)))
+      if (watermarks) bolt.allGrouping(from, Watermark.STREAM)
     }
     tasks += number
     Relation(Seq(name), number, output)
@@ -150,43 +152,8 @@ final class Lowering(plan: Plan, builder: TopologyBuilder) {
   }
 }
 
-/** Says that the job runs when every task of ours is open. Everything is in one JVM. */
-object Tasks {
-  private var expected = Int.MaxValue; private var opened = 0
-  private var status: Status = _
-
-  def report(to: Status): Unit = synchronized { status = to }
-  def expect(number: Int): Unit = synchronized { expected = number }
-  def open(): Unit = synchronized { opened += 1; if (opened == expected) status.set("running") }
-
-  /** Ends the process with the reason of a failure. */
-  def guarded(work: => Unit): Unit = try work catch { case error: Exception => status.fail(error) }
-}
-
-object Storm {
-  val WATERMARK = "watermark"
-  /** Settings of ours among those of Storm. */
+/** Settings of ours among those of Storm. */
+object Settings {
   val COMMIT = "streamgauge.commit.ms"; val WATERMARKS = "streamgauge.watermark.ms"; val WINDOWS = "streamgauge.windows"
-  val PENDING = "streamgauge.pending"
-  /** How far Storm's own windows let partitions be apart. */
-  val SKEW_US = 2000000
-
-  def main(arguments: Array[String]): Unit = {
-    val plan = Plan.read(arguments(0))
-    val status = new Status(plan.scratch)
-    try {
-      Tasks.report(status)
-      val builder = new TopologyBuilder
-      new Lowering(plan, builder).run()
-      val cluster = new LocalCluster.Builder().withSupervisors(1).withPortsPerSupervisor(1).build()
-      cluster.submitTopology("streamgauge", configuration(plan), builder.createTopology())
-      Thread.currentThread.join()
-    } catch { case error: Throwable => status.fail(error) }
-  }
-
-  private def configuration(plan: Plan): Config = {
-    val all = new Config
-    for ((name, value) <- plan.options if !name.startsWith("streamgauge.")) all.put(name, value.toIntOption.map(Integer.valueOf).getOrElse(value))
-    all
-  }
+  val PENDING = "streamgauge.pending"; val SKEW = "streamgauge.skew.us"
 }

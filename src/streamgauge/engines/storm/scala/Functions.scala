@@ -22,16 +22,10 @@ case class WindowedAggregate(aggregates: Aggregates, key: Key, names: Seq[String
       val at = row.getLong(time); val of = keyOf(row)
       var start = Math.floorDiv(at, slide) * slide
       while (start > at - range) {
-        if (start + range > closed) folding.add(buffer(start + range, of), row)
+        if (start + range > closed)
+          folding.add(ByKey.at(windows.computeIfAbsent(start + range, _ => new JavaMap[UnsafeRow, InternalRow]), of, folding.fresh()), row)
         start -= slide
       }
-    }
-
-    private def buffer(end: Long, of: UnsafeRow): InternalRow = {
-      var window = windows.get(end)
-      if (window == null) { window = new JavaMap; windows.put(end, window) }
-      val found = window.get(of)
-      if (found != null) found else { val made = folding.fresh(); window.put(of.copy(), made); made }
     }
 
     override def advance(until: Long, out: UnsafeRow => Unit): Unit = {
@@ -54,8 +48,7 @@ case class SessionAggregate(aggregates: Aggregates, key: Key, names: Seq[String]
 
     override def add(row: UnsafeRow, out: UnsafeRow => Unit): Unit = {
       val at = row.getLong(time); val of = keyOf(row)
-      var open = sessions.get(of)
-      if (open == null) { open = ArrayBuffer(); sessions.put(of.copy(), open) }
+      val open = ByKey.at(sessions, of, ArrayBuffer.empty[Session])
       val near = open.filter(each => each.last + gap >= at && each.start - gap <= at)
       val session = near.headOption.getOrElse { val made = new Session(of.copy(), at, at, folding.fresh()); open += made; made }
       for (other <- near.drop(1)) {
@@ -91,8 +84,7 @@ case class RunningAggregate(aggregates: Aggregates, key: Key, names: Seq[String]
 
     override def add(row: UnsafeRow, out: UnsafeRow => Unit): Unit = {
       val of = keyOf(row)
-      var buffer = buffers.get(of)
-      if (buffer == null) { buffer = folding.fresh(); buffers.put(of.copy(), buffer) }
+      val buffer = ByKey.at(buffers, of, folding.fresh())
       folding.add(buffer, row)
       out(make(of, buffer))
     }
@@ -112,8 +104,7 @@ case class IntervalJoin(pairing: Pairing, keys: Seq[Key], earliest: Long, latest
 
     override def add(row: UnsafeRow, out: UnsafeRow => Unit): Unit = {
       val side = row.getInt(row.numFields - 1); val at = row.getLong(time(side)); val of = keyOf(side)(row)
-      var both = kept.get(of)
-      if (both == null) { both = new Both(of.copy()); kept.put(both.of, both) }
+      val both = ByKey.at(kept, of, new Both(of.copy()))
       val own = both.sides(side)
       var rows = own.get(at)
       if (rows == null) {
@@ -151,20 +142,4 @@ case class WindowsOperator(closing: Closing, sides: Seq[Seq[Attribute]], range: 
     override def advance(until: Long, out: UnsafeRow => Unit): Unit =
       windows.advance(until, row => if (keyOf == null || known.add(keyOf(row).copy())) out(row))
   }
-}
-
-object Rows {
-  def time(in: Seq[Attribute]): Int = in.indexWhere(_.name == Plan.TIME)
-}
-
-final class HeapRows extends WaitingRows {
-  private val rows = new TreeMap[Long, ArrayBuffer[UnsafeRow]]
-  private var end = 0L
-
-  override def put(time: Long, row: UnsafeRow): Unit = rows.computeIfAbsent(time, _ => ArrayBuffer()) += row
-  override def between(from: Long, until: Long): Seq[UnsafeRow] = rows.subMap(from, until).values.asScala.flatten.toSeq
-  override def first(from: Long): Long = Option(rows.ceilingEntry(from)).map(_.getKey).getOrElse(Long.MaxValue)
-  override def removeBefore(until: Long): Unit = rows.headMap(until).clear()
-  override def closed: Long = end
-  override def closed_=(to: Long): Unit = end = to
 }

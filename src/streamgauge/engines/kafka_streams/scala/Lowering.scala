@@ -1,17 +1,13 @@
 package streamgauge.kafka_streams
 
 import java.time.Duration
-import java.util.Properties
-import java.util.concurrent.atomic.AtomicLong
 
 import scala.collection.mutable
-import scala.jdk.CollectionConverters._
 
 import org.apache.kafka.clients.consumer.ConsumerRecord
 import org.apache.kafka.common.serialization.Serdes
 import org.apache.kafka.common.utils.Bytes
-import org.apache.kafka.streams.{KafkaStreams, StreamsBuilder, StreamsConfig, Topology}
-import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler
+import org.apache.kafka.streams.StreamsBuilder
 import org.apache.kafka.streams.kstream._
 import org.apache.kafka.streams.processor.TimestampExtractor
 import org.apache.kafka.streams.state.{KeyValueStore, SessionStore, StoreBuilder, Stores, WindowStore}
@@ -46,9 +42,11 @@ case class Relation(
   */
 final class Lowering(plan: Plan, builder: StreamsBuilder) {
   private val made = mutable.Map[Int, Relation]()
-  private val delay = us(plan.options(Streams.DELAY).toLong)
-  private val inMemory = plan.options(Streams.STORE) == "memory"
-  private val logged = plan.options(Streams.CHANGELOG).toBoolean
+  private val delay = us(plan.options(Settings.DELAY).toLong)
+  private val inMemory = plan.options(Settings.STORE) == "memory"
+  private val logged = plan.options(Settings.CHANGELOG).toBoolean
+  /** Event time that may pass between two looks for closed windows, when a job catches up. */
+  private val UNSEEN_US = 20000000L
 
   def run(): Unit = {
     for (source <- plan.sources) made(source.id) = read(source)
@@ -85,21 +83,22 @@ final class Lowering(plan: Plan, builder: StreamsBuilder) {
       case "WindowAggregate" =>
         val windows = TimeWindows.ofSizeAndGrace(us(node.range_us), delay).advanceBy(us(node.slide_us))
         val table = grouped.windowedBy(windows).emitStrategy(EmitStrategy.onWindowClose()).aggregate[InternalRow](
-          new EmptyBuffer(aggregates), new AddRow(aggregates), kept[WindowStore[Bytes, Array[Byte]]](node, aggregates, 3 * node.range_us + Streams.UNSEEN_US))
+          new EmptyBuffer(aggregates), new AddRow(aggregates), kept[WindowStore[Bytes, Array[Byte]]](node, aggregates, 3 * node.range_us + UNSEEN_US))
         Relation(table.toStream.process[UnsafeRow, UnsafeRow](() => new WindowResult(aggregates, node.names, 0)), columns)
       case "SessionAggregate" =>
         val windows = SessionWindows.ofInactivityGapAndGrace(us(node.gap_us), delay)
         val table = grouped.windowedBy(windows).emitStrategy(EmitStrategy.onWindowClose()).aggregate[InternalRow](
           new EmptyBuffer(aggregates), new AddRow(aggregates), new MergeBuffers(aggregates),
-          kept[SessionStore[Bytes, Array[Byte]]](node, aggregates, 3 * node.gap_us + Streams.UNSEEN_US))
+          kept[SessionStore[Bytes, Array[Byte]]](node, aggregates, 3 * node.gap_us + UNSEEN_US))
         Relation(table.toStream.process[UnsafeRow, UnsafeRow](() => new WindowResult(aggregates, node.names, node.gap_us)), columns)
       case "RunningAggregate" =>
         val table = grouped.aggregate[InternalRow](
           new EmptyBuffer(aggregates), new AddRow(aggregates), kept[KeyValueStore[Bytes, Array[Byte]]](node, aggregates, 0))
         Relation(table.toStream.process[UnsafeRow, UnsafeRow](() => new RunningResult(aggregates, node.names)), columns)
       case "IntervalJoin" =>
+        // A store drops a row that is as old as size and grace together, so that without a grace both bounds are outside.
         val Seq(left, right) = node.inputs.map(id => made(id)(Expressions.rowWise(_, Seq(Keep(node.predicate)))))
-        val windows = JoinWindows.ofTimeDifferenceAndGrace(us(0), delay).before(us(-node.earliest_us)).after(us(node.latest_us))
+        val windows = JoinWindows.ofTimeDifferenceAndGrace(us(0), delay.plus(us(1))).before(us(-node.earliest_us)).after(us(node.latest_us))
         val joined = StreamJoined.`with`(RowSerde.rows, RowSerde.rows, RowSerde.rows).withName(name(node)).withStoreName(name(node))
         val pairing = Pairing(left.output, right.output, node.names, windowed = false)
         val settings = if (logged) joined else joined.withLoggingDisabled()
@@ -166,76 +165,7 @@ final class Lowering(plan: Plan, builder: StreamsBuilder) {
   }
 }
 
-object Streams {
-  /** Event time that may pass between two looks for closed windows, when a job catches up. */
-  val UNSEEN_US = 20000000L
-  private val STABLE_NS = 2000000000L
-  /** Settings of ours among those of Kafka Streams. */
+/** Settings of ours among those of Kafka Streams. */
+object Settings {
   val DELAY = "streamgauge.delay.us"; val STORE = "streamgauge.store"; val CHANGELOG = "streamgauge.changelog"
-
-  private val BETWEEN = "-repartition"; private val KEPT = "-changelog"
-
-  def main(arguments: Array[String]): Unit = {
-    val plan = Plan.read(arguments(0))
-    val status = new Status(plan.scratch)
-    try {
-      val settings = properties(plan)
-      val streams = new KafkaStreams(topology(plan, settings), settings)
-      streams.setUncaughtExceptionHandler((error: Throwable) => {
-        status.fail(error)
-        StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse.SHUTDOWN_CLIENT
-      })
-      val since = new AtomicLong(System.nanoTime)
-      streams.setStateListener { (now, _) =>
-        since.set(System.nanoTime)
-        if (now == KafkaStreams.State.ERROR || now == KafkaStreams.State.NOT_RUNNING) status.fail(new IllegalStateException(s"its state is $now"))
-      }
-      streams.start()
-      // Threads join their group one after the other, and each time some tasks stand still.
-      while (streams.state != KafkaStreams.State.RUNNING || System.nanoTime - since.get < STABLE_NS) Thread.sleep(20)
-      new Series(plan.scratch, () => ("late rows", "rows", dropped(streams)) +: new OwnTopics(streams).series).start()
-      status.set("running")
-    } catch { case error: Throwable => status.fail(error) }
-  }
-
-  /** Rows that came after their windows were closed. */
-  private def dropped(streams: KafkaStreams): Double = WindowsProcessor.late.sum + streams.metrics.values.asScala.iterator
-    .filter(_.metricName.name == "dropped-records-total").map(_.metricValue.asInstanceOf[Double]).sum
-
-  /** Bytes of the topics between its parts and of those that keep state, as its clients count them on the wire. */
-  private final class OwnTopics(streams: KafkaStreams) {
-    private val metrics = streams.metrics.values.asScala.filter(_.metricName.tags.containsKey("topic")).toSeq
-    private def sum(name: String, group: String, ending: String): Double = metrics.iterator.filter { each =>
-      each.metricName.name == name && each.metricName.group == group && each.metricName.tags.get("topic").endsWith(ending)
-    }.map(_.metricValue.asInstanceOf[Double]).sum
-    private def written(ending: String) = sum("byte-total", "producer-topic-metrics", ending)
-    private def read(ending: String) = sum("bytes-consumed-total", "consumer-fetch-manager-metrics", ending)
-
-    def series: Seq[(String, String, Double)] = {
-      val between = written(BETWEEN) + read(BETWEEN)
-      val own = between + written(KEPT) + read(KEPT)
-      // The broker has taken each event from the driver before, and gives the driver each result.
-      val rest = 2 * (written("") + read("") - own)
-      Seq(("repartition topics", "bytes", between), ("changelog topics", "bytes", own - between),
-        ("broker's work for these topics, estimated by bytes", "%", 100 * own / math.max(1.0, own + rest)))
-    }
-  }
-
-  private def topology(plan: Plan, settings: Properties): Topology = {
-    val builder = new StreamsBuilder
-    new Lowering(plan, builder).run()
-    val topology = builder.build(settings)
-    println(topology.describe())
-    topology
-  }
-
-  private def properties(plan: Plan): Properties = {
-    val all = new Properties
-    val own = plan.options.filterNot { case (name, _) => name.startsWith("streamgauge.") }
-    all.putAll((plan.reading ++ plan.writing ++ own ++ plan.client).asJava)
-    all.put(StreamsConfig.APPLICATION_ID_CONFIG, plan.group)
-    all.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, plan.parallelism.toString)
-    all.put(StreamsConfig.STATE_DIR_CONFIG, s"${plan.scratch}/state")
-    all
-  }
 }

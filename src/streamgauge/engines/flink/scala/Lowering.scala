@@ -5,10 +5,8 @@ import java.time.Duration
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
-import org.apache.flink.api.common.JobStatus
 import org.apache.flink.api.common.typeinfo.TypeInformation
 import org.apache.flink.api.common.eventtime.{SerializableTimestampAssigner, WatermarkStrategy}
-import org.apache.flink.configuration.Configuration
 import org.apache.flink.connector.base.DeliveryGuarantee
 import org.apache.flink.connector.kafka.sink.{KafkaRecordSerializationSchema, KafkaSink}
 import org.apache.flink.connector.kafka.source.KafkaSource
@@ -78,7 +76,7 @@ final class Lowering(plan: Plan, env: StreamExecutionEnvironment) {
         val streams = node.inputs.map(id => made(id)(Expressions.rowWise(_, Seq(Make(node.pairs)))).rows(node.name))
         Relation(streams.head.union(streams.tail: _*), Expressions.attributes(node.types))
       case "WindowAggregate" => aggregated(node, input, windows(node))
-      case "SessionAggregate" => aggregated(node, input, EventTimeSessionWindows.withGap(us(node.gap_us)).asInstanceOf[Windows])
+      case "SessionAggregate" => aggregated(node, input, EventTimeSessionWindows.withGap(us(node.gap_us)).asInstanceOf[Assigner])
       case "RunningAggregate" =>
         val aggregates = Expressions.aggregates(input.output, node.keys, node.pairs)
         keyed(node, input).process(new Running(aggregates, node.names), RowType).name(node.name).as(node)
@@ -107,16 +105,16 @@ final class Lowering(plan: Plan, env: StreamExecutionEnvironment) {
     })
   }
 
-  private type Windows = WindowAssigner[Object, TimeWindow]
+  private type Assigner = WindowAssigner[Object, TimeWindow]
 
   private def us(microseconds: Long): Duration = Duration.ofMillis(microseconds)
 
-  private def windows(node: NodePlan): Windows = (
+  private def windows(node: NodePlan): Assigner = (
     if (node.range_us == node.slide_us) TumblingEventTimeWindows.of(us(node.range_us))
     else SlidingEventTimeWindows.of(us(node.range_us), us(node.slide_us))
-  ).asInstanceOf[Windows]
+  ).asInstanceOf[Assigner]
 
-  private def aggregated(node: NodePlan, input: Relation, windows: Windows): Relation = {
+  private def aggregated(node: NodePlan, input: Relation, windows: Assigner): Relation = {
     val aggregates = Expressions.aggregates(input.output, node.keys, node.pairs)
     val buffers = BufferType(aggregates.bufferTypes)
     keyed(node, input).window(windows)
@@ -138,28 +136,4 @@ final class Lowering(plan: Plan, env: StreamExecutionEnvironment) {
 class SidedKey(sides: Seq[Keyed]) extends org.apache.flink.api.java.functions.KeySelector[UnsafeRow, Object] {
   override def getKey(row: UnsafeRow): Object = sides(row.getInt(row.numFields - 1)).getKey(row)
   def kind: TypeInformation[Object] = sides.head.kind
-}
-
-object Flink {
-  def main(arguments: Array[String]): Unit = {
-    val plan = Plan.read(arguments(0))
-    val status = new Status(plan.scratch)
-    try {
-      val env = StreamExecutionEnvironment.createLocalEnvironment(plan.parallelism, configuration(plan))
-      new Lowering(plan, env).run()
-      val job = env.executeAsync("streamgauge")
-      val end = job.getJobExecutionResult // asked first, because a cluster that has ended has no answer
-      while (!end.isDone && (job.getJobStatus.get == JobStatus.INITIALIZING || job.getJobStatus.get == JobStatus.CREATED)) Thread.sleep(20)
-      if (!end.isDone) status.set("running")
-      end.get()
-      status.fail(new IllegalStateException("the job ended by itself"))
-    } catch { case error: Throwable => status.fail(error) }
-  }
-
-  private def configuration(plan: Plan): Configuration = {
-    val all = new Configuration
-    plan.options.foreach { case (name, value) => all.setString(name, value) }
-    plan.restore.foreach(all.setString("execution.state-recovery.path", _))
-    all
-  }
 }
