@@ -67,6 +67,6 @@ def test_plans_of_all_commands_have_one_form() -> None:
     assert [shown(plan, 200)[0] for plan in (trial_plan(), search, study)] == [
         "run identity on spark (tuned), over memory: about 2 min 10 s; 4 min 10 s if extended",
         "sustain identity on spark (tuned), over memory: about 2 min 10 s; 4 min 10 s if all 16 trials run, each "
-        "extended on a fresh engine",
+        "at its longest",
         "scale identity on spark (tuned), over memory: about 2 min 10 s; 4 min 10 s if every trial is extended",
     ]
