@@ -52,7 +52,7 @@ def test_only_phases_and_conclusion_write_a_record() -> None:
     """Whatever else has it reads it."""
     written = {str(path.relative_to(SOURCE)): writes(path.read_text()) for path in SOURCE.rglob("*.py")}
     assert {path for path, names in written.items() if names} == {"trial/phases.py", "trial/conclusion.py"}
-    assert written["trial/conclusion.py"] == {"interrupted"}
+    assert written["trial/conclusion.py"] == {"interrupted", "restarted"}
 
 
 START = 1_700_000_000 * US

@@ -207,14 +207,15 @@ def test_an_engine_of_one_sink_refuses_several() -> None:
     [
         ("sustain", {"load": {"profile": "step:200k@15s"}}, {"load.profile"}, "run and generate"),
         ("sustain", {"load": {"rate": "1k"}}, {"load.rate"}, "run and scale and generate and characterize"),
-        ("run", {"search": {"quick": True, "start_rate": "1k"}}, {"search.quick", "search.start_rate"}, "sustain"),
+        ("run", {"search": {"quick": True}}, {"search.quick"}, "sustain"),
+        ("run", {"search": {"start_rate": "1k"}}, {"search.start_rate"}, "sustain and sweep"),
         ("run", {"load": {"start": "2026-01-31T12:00:00", "of": "x"}}, {"load.start", "load.of"}, "generate"),
         (
             "run", {"anatomy": {"rates": "1k", "batch_windows": "1s", "record_sizes": "25"}},
             {"anatomy.rates", "anatomy.batch_windows", "anatomy.record_sizes"}, "anatomy",
         ),
-        ("generate", {"limits": ["p99<=2s"]}, {"limits"}, "run and sustain and scale"),
-        ("generate", {"load": {"chunk": "20ms"}}, {"load.chunk"}, "run and sustain and scale and anatomy"),
+        ("generate", {"limits": ["p99<=2s"]}, {"limits"}, "run and sustain and scale and sweep"),
+        ("generate", {"load": {"chunk": "20ms"}}, {"load.chunk"}, "run and sustain and scale and sweep and anatomy"),
     ],
 )  # fmt: skip
 def test_what_a_command_does_not_take_is_not_passed_over(

@@ -35,7 +35,8 @@ NOW = 1_700_000_000 * US + 300_000
 
 def fake_testbed(reached_us: int = 0, now_us: int = NOW, **more: Any) -> Any:
     """A test bed of no process."""
-    return SimpleNamespace(clock=SimpleNamespace(now_us=lambda: now_us), reached_us=reached_us, **more)
+    clock = SimpleNamespace(now_us=lambda: now_us)
+    return SimpleNamespace(clock=clock, reached_us=reached_us, restarted=False, **more)
 
 
 def resolved_of(**values: Any) -> ResolvedExperiment:

@@ -85,11 +85,17 @@ def test_of_what_lies_after_the_span_only_inventions_and_repetitions_are_faults(
 
 
 @pytest.mark.parametrize(
-    ("delivery", "allows"),
-    [("exactly_once", {}), ("at_least_once", {"duplicate": 1}), ("at_most_once", {}), (None, {})],
+    ("delivery", "restarted", "allows"),
+    [
+        ("exactly_once", True, {}),
+        ("at_least_once", True, {"duplicate": 1}),
+        ("at_least_once", False, {}),
+        ("at_most_once", True, {}),
+        (None, True, {}),
+    ],
 )
 def test_what_the_engine_promises_less_is_no_fault(
-    case: Callable[..., Case], make: Any, delivery: Any, allows: dict[str, int]
+    case: Callable[..., Case], make: Any, delivery: Any, restarted: bool, allows: dict[str, int]
 ) -> None:
     """A repeated and a lost row; no engine states a loss. Exactly once is not stated in the result, and None is the
     affair of a program.
@@ -99,7 +105,8 @@ def test_what_the_engine_promises_less_is_no_fault(
     rows = trial.answer()
     place = rows.num_rows // 2
     trial.receive(make, rows=[planted(planted(rows, ROWS, "duplicate", place), ROWS, "missing", place // 2)])
-    found = verify(replace(trial.resolved, engine=engine), trial.record).verification
+    record = replace(trial.record, restarted=restarted)
+    found = verify(replace(trial.resolved, engine=engine), record).verification
     assert (found.duplicate, found.missing) == (1, 1)
     assert (found.delivery, found.allowed) == (None if delivery == "exactly_once" else delivery, allows)
     assert found.fault_count == 2 - len(allows)
