@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import socket
 from base64 import urlsafe_b64encode
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 from streamgauge.core.errors import DriverError
+from streamgauge.core.machine_check import port_problem
 from streamgauge.system.child_processes import wait_until
 from streamgauge.system.java import OPTION_VARIABLES, JarSet, find_java, installed_spark_home, resolved
 from streamgauge.system.machine import slow_start_advice
@@ -22,6 +25,14 @@ from streamgauge.transports.kafka.topics import Topics
 KAFKA = JarSet("kafka-4.2.0-that-logs", ("org.apache.kafka:kafka_2.13:4.2.0", "org.slf4j:slf4j-simple:1.7.36"))
 """The broker's version, and a logger for its failures. Scala comes from Spark's jars."""
 START_S = 60.0
+_PORTS = range(20_000, 32_000)
+"""Below the range that Linux hands out (32768 to 60999), so no other connection gets a port before the broker does."""
+
+
+def free_ports(host: str, n: int) -> list[int]:
+    """That many different ports of this address on which nothing listens, in random order."""
+    ports = random.sample(_PORTS, len(_PORTS))
+    return list(islice((port for port in ports if not port_problem(host, port)), n))
 
 
 def require_jars() -> list[Path]:
@@ -50,9 +61,7 @@ class Broker(contextlib.AbstractContextManager["Broker"]):
         self._class_path = os.pathsep.join(map(str, (*require_jars(), *scala)))
         self._folder, self._log, self._host = folder, log, host
         self._config = str(folder / "server.properties")
-        # Reserved at the same time so that they differ.
-        with socket.create_server((host, 0)) as one, socket.create_server((host, 0)) as other:
-            self._port, controller = one.getsockname()[1], other.getsockname()[1]
+        self._port, controller = free_ports(host, 2)
         self.location = f"{host}:{self._port}"
         self._holder = hold("broker", log, cpus, dict.fromkeys(OPTION_VARIABLES), scratch=folder)
         try:

@@ -1,11 +1,10 @@
 """A broker that wants a name and a password, beside its open door."""
 
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from streamgauge.transports.kafka.broker import Broker
+from streamgauge.transports.kafka.broker import Broker, free_ports
 from streamgauge.transports.kafka.topics import Topics
 
 PASSWORD = "a-password-nobody-may-see"
@@ -17,8 +16,7 @@ def wanting_a_log_in(root: Path, password: str = PASSWORD) -> Iterator[tuple[str
     """Where it is, a client's file that has `password`, and its topics, asked by the open door."""
     with Broker(root / "secured", root / "secured.log") as broker:
         broker.kill()
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            secured = f"127.0.0.1:{free.getsockname()[1]}"
+        secured = f"127.0.0.1:{free_ports('127.0.0.1', 1)[0]}"
         _want_a_log_in(root / "secured" / "server.properties", secured)
         broker.restart()
         client = root / "client.properties"

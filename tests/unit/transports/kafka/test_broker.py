@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from base64 import urlsafe_b64decode
@@ -35,6 +36,17 @@ def test_no_cluster_is_called_like_an_option(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(module.os, "urandom", lambda n: b"\xfb" * n)
     assert not module._cluster_id().startswith("-")
     assert len(urlsafe_b64decode(f"{module._cluster_id()}==")) == 16
+
+
+def test_no_connection_can_be_given_the_port_of_a_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A port from the kernel may become an outgoing connection's before the broker listens; one in use is passed."""
+    handed_out = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    ports = module.free_ports("127.0.0.1", 50)
+    assert len(set(ports)) == 50
+    assert max(ports) < handed_out
+    with socket.create_server(("127.0.0.1", ports[0])), monkeypatch.context() as patch:
+        patch.setattr(module, "_PORTS", ports[:2])
+        assert module.free_ports("127.0.0.1", 1) == ports[1:2]
 
 
 @pytest.mark.usefixtures("jars")
