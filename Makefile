@@ -39,7 +39,7 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup ## measure a windowed aggregation for about 2 minutes, and write its report
 	@$(BIN)/python -m bench.support.demo
 
-test: setup ## about 16 minutes on 2 cores: unit tests, then those that start processes, Spark or a broker
+test: setup ## about 17 minutes on 2 cores: unit tests, then those that start processes, Spark or a broker
 	$(UNIT_TESTS)
 	$(PROCESS_TESTS)
 
@@ -47,7 +47,7 @@ test-long: setup ## what make test leaves out for its time: the commands of READ
 	$(PYTEST) -m "long"
 	$(UNIT_TESTS) --hypothesis-profile many
 
-test-fast: setup ## unit tests only (about 3.5 minutes on 2 cores)
+test-fast: setup ## unit tests only (about 4 minutes on 2 cores)
 	$(UNIT_TESTS)
 
 golden: setup ## renew the files of whole outputs (pages, terminal, sentences); read their diff before you commit it

@@ -104,7 +104,7 @@ MAY_IMPORT: dict[str, str] = {
         "artifacts config core dataflow engines harness loadgen metrics preflight results results.text stats system "
         "transports user_workloads verdict verification"
     ),
-    "studies": "artifacts core system",
+    "studies": "artifacts config core system trial user_workloads",
     "studies.run": (
         "artifacts config core dataflow engines loadgen metrics preflight results system trial user_workloads workloads"
     ),
@@ -366,7 +366,7 @@ def test_a_crumb_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         ("engines.spark.io.kafka", "engines.synthetic.engine"),
         ("trial.conductor", "studies.run.run"),
         ("report.document_blocks", "report.documents.run"),
-        ("studies.exclusive_folder", "studies.run.run"),
+        ("studies.study_folder", "studies.run.run"),
         ("new_package.file", "core.errors"),
     ],
 )

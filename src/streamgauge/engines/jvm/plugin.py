@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
@@ -127,11 +127,12 @@ class JvmPlugin(EnginePlugin):
 
     def is_own_default(self, name: str, value: str) -> bool:
         """Whether a job that sets nothing has it, as the profile `idiomatic` does, except for `always_set`."""
-        if name in self.always_set:
-            return False
+        return name not in self.always_set and self._own_defaults.get(name) == value
+
+    @cached_property
+    def _own_defaults(self) -> Mapping[str, str]:
         options = with_defaults(self.capabilities.profiles[IDIOMATIC].options, self.capabilities.settings)
-        settings = resolve_name(self.engine)().configuration(options, Path("/"), partitions=1)
-        return (options | settings).get(name) == value
+        return options | resolve_name(self.engine)().configuration(options, Path("/"), partitions=1)
 
     def machine_checks(self) -> Iterable[MachineCheck]:
         (fetch,) = self.capabilities.fetches

@@ -45,9 +45,9 @@ from streamgauge.studies.capacity.saturation_probe import (
     warm_up,
 )
 from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest
-from streamgauge.studies.exclusive_folder import Lock, exclusive
 from streamgauge.studies.run.prometheus import exported
 from streamgauge.studies.run.run import create_folder, interrupted_result
+from streamgauge.studies.study_folder import Lock, exclusive
 from streamgauge.system.cpu_pinning import cpus
 from streamgauge.trial.conductor import TrialConductor, stores_engine_progress
 from streamgauge.trial.events import Observer, OnResult, ignore

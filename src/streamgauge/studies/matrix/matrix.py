@@ -21,17 +21,15 @@ from typing import Protocol
 
 from streamgauge.artifacts.atomic_write import OUT, write_text
 from streamgauge.artifacts.run_folder import MATRIX, new_folder, reopen, write_study
-from streamgauge.config import reproduce
-from streamgauge.config.experiment import ConfigModel, Experiment, Matrix
+from streamgauge.config.experiment import Experiment, Matrix
 from streamgauge.config.experiment_file import read, read_published, to_toml
 from streamgauge.config.matrix import Cell, expand, run_order, select, values_of, varied
 from streamgauge.config.named_files import change_files
-from streamgauge.core.errors import Problem, Rule, attempt, broken, refuse, require
+from streamgauge.core.errors import Problem, attempt, require
 from streamgauge.core.formatting import resume_command
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.preflight.machine_requirements import require_machine
 from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult, PlannedCell, PublishedTable, Sweep
-from streamgauge.studies.exclusive_folder import Lock, exclusive
 from streamgauge.studies.matrix.cells import (
     TABLES,
     CheckedCell,
@@ -42,6 +40,7 @@ from streamgauge.studies.matrix.cells import (
     require_same_files,
     write_tables,
 )
+from streamgauge.studies.study_folder import exclusive
 from streamgauge.system.machine import environment
 from streamgauge.trial.events import OnResult, OnStudy, ignore
 from streamgauge.user_workloads.lookup import with_absolute_paths
@@ -149,35 +148,6 @@ def stored_experiment(resume: str, given: Experiment | None) -> Experiment:
     if stored.command != "sweep":
         return stored
     return stored.model_copy(update={"search": stored.search.model_copy(update={"resume": resume})})
-
-
-def requested_study(
-    experiment: Experiment, file: str, defaults: ConfigModel, what: str, lock: Lock = ignore
-) -> Experiment:
-    """The experiment with absolute paths; with `search.resume` the stored one, which other settings must not change.
-
-    `file`: the study's, in its folder, which `lock` locks. `defaults`: of the section that is named as the command.
-    `what`: such as `a sweep`.
-    """
-    resume, command = experiment.search.resume, experiment.command
-    if resume is None:
-        return with_absolute_paths(experiment)
-    folder = Path(resume)
-    stored = read(folder / "experiment.toml") if (folder / file).is_file() else None
-    rule, way_out = f"must be the folder of {what}, which holds a {file}", f"a folder runs/*-{command}"
-    require(stored is not None and stored.command == command, "search.resume", rule, resume, way_out)
-    assert stored is not None
-    lock(folder)
-    given, rule = experiment.model_dump(mode="json"), "must be the study's own with --resume"
-    # A command line always has the defaults of the section, which a stored study may differ from.
-    usual = defaults.model_dump(mode="json")
-    given[command] = {name: value for name, value in (given[command] or {}).items() if value != usual[name]}
-    is_same = experiment.workload in ("", stored.workload)
-    refuse([
-        *broken(Rule(is_same, "workload", rule, experiment.workload, "leave WORKLOAD out")),
-        *reproduce.contradictions(given, stored.model_dump(mode="json"), rule, ("out", "search.resume")),
-    ])  # fmt: skip
-    return stored
 
 
 def _with_files_of_here(experiment: Experiment) -> Experiment:

@@ -22,9 +22,9 @@ from streamgauge.preflight.machine_requirements import require_machine
 from streamgauge.preflight.sample_size import lacking_percentiles, spacings
 from streamgauge.preflight.settings_checks import check
 from streamgauge.results.matrix import KNEE_LOADS_MIN, CellFigures, MatrixPlan, MatrixResult, PlannedCell, Sweep
-from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.studies.matrix.cells import CheckedCell, Observers, check_cells, perform_within
-from streamgauge.studies.matrix.matrix import MatrixObserver, begin, plan_matrix, requested_study, run_matrix
+from streamgauge.studies.matrix.matrix import MatrixObserver, begin, plan_matrix, run_matrix
+from streamgauge.studies.study_folder import exclusive, requested_study
 from streamgauge.trial.events import OnResult, OnStudy, ignore
 
 SEARCH_S = 30.0

@@ -32,9 +32,7 @@ from streamgauge.results.scalability import (
     ScalePlan,
     ScaleResult,
 )
-from streamgauge.studies.exclusive_folder import Lock, exclusive
 from streamgauge.studies.matrix.cells import Observers, perform_within, require_same_files, rows_table, write_tables
-from streamgauge.studies.matrix.matrix import requested_study
 from streamgauge.studies.scalability.answer import (
     answered,
     next_point,
@@ -45,6 +43,7 @@ from streamgauge.studies.scalability.answer import (
 from streamgauge.studies.scalability.criteria import judge
 from streamgauge.studies.scalability.monotone_search import Point
 from streamgauge.studies.scalability.study import PARALLELISM, Study, study_of
+from streamgauge.studies.study_folder import Lock, exclusive, requested_study
 from streamgauge.system.machine import environment
 from streamgauge.trial.events import OnResult, OnStudy, ignore
 from streamgauge.trial.progress import Show, show_one_of_several

@@ -21,7 +21,7 @@ from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity import sustain as sustain_module
 from streamgauge.studies.capacity.search import TrialOutcome, TrialRequest
 from streamgauge.studies.capacity.sustain import CEILING, MEMO, record, recorded, stored_ceiling
-from streamgauge.studies.exclusive_folder import LOCK
+from streamgauge.studies.study_folder import LOCK
 from streamgauge.system.disk import try_lock
 from streamgauge.trial.policies import SearchTrial
 from tests.unit.studies.helpers_studies import HELD_PER_S, conductor_at, requested, worker

@@ -15,10 +15,10 @@ from streamgauge.config.experiment_file import read, to_toml
 from streamgauge.config.matrix import with_settings
 from streamgauge.core.errors import InputError, MachineError
 from streamgauge.results.matrix import MatrixResult
-from streamgauge.studies.exclusive_folder import LOCK
 from streamgauge.studies.matrix import cells
 from streamgauge.studies.matrix import matrix as matrix_module
 from streamgauge.studies.matrix.matrix import plan_matrix, run_matrix, stored_experiment
+from streamgauge.studies.study_folder import LOCK
 from streamgauge.system.disk import try_lock
 from tests.unit.studies.matrix.helpers_matrix import RecordingObserver, matrix_experiment, performing
 

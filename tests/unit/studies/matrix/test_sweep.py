@@ -15,11 +15,11 @@ from streamgauge.config.experiment_file import read
 from streamgauge.config.matrix import expand
 from streamgauge.core.errors import InputError
 from streamgauge.results.matrix import CellFigures, MatrixCell, MatrixResult, Sweep
-from streamgauge.studies.exclusive_folder import LOCK
 from streamgauge.studies.matrix import cells
 from streamgauge.studies.matrix.matrix import stored_experiment
 from streamgauge.studies.matrix.quick_look import quick_look
 from streamgauge.studies.matrix.sweep import exit_code, plan_sweep, run_sweep, with_knee
+from streamgauge.studies.study_folder import LOCK
 from streamgauge.system.disk import try_lock
 from tests.unit.helpers_refusals import problem_of
 from tests.unit.studies.matrix.helpers_matrix import (

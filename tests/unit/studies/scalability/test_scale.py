@@ -16,11 +16,11 @@ from streamgauge.results.matrix import CellFigures
 from streamgauge.results.run import Verification
 from streamgauge.results.scalability import ScaleResult
 from streamgauge.results.verdict import Check, Verdict
-from streamgauge.studies.exclusive_folder import LOCK
 from streamgauge.studies.matrix import cells
 from streamgauge.studies.scalability import scale as scale_module
 from streamgauge.studies.scalability.answer import without_undecided
 from streamgauge.studies.scalability.scale import check_scale, exit_code, scale
+from streamgauge.studies.study_folder import LOCK
 from streamgauge.system.disk import try_lock
 from tests.unit.studies.scalability.helpers_scale import (
     LAWS,
