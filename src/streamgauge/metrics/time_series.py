@@ -168,6 +168,12 @@ def batches_table(
     return pa.Table.from_pylist(rows, schema=batches_schema({**steps, **reported}))
 
 
+def scheduling_delay_us_max(progress: Iterable[BatchProgress], spans: TrialSpans) -> int | None:
+    """The longest wait of a batch that started in the measured span; None if the engine reports none."""
+    inside = (one for one in progress if spans.measured_from_us <= one.start_us < spans.measured_to_us)
+    return max((one.waited_us for one in inside if one.waited_us is not None), default=None)
+
+
 def engine_series_table(samples: Iterable[SeriesSample], since_us: int) -> pa.Table:
     """The table of the engine's own series by time, without samples of earlier trials and values that are no number."""
     rows = sorted(one for one in samples if one.time_us >= since_us and math.isfinite(one.value))

@@ -101,6 +101,8 @@ class CellFigures(ResultPart):
     """CPU of all other processes."""
     loopback_bytes_per_s: float | None = None
     """Traffic over the loopback per second."""
+    scheduling_delay_us_max: int | None = None
+    """Longest time that a batch waited after it was due."""
     reference_work_us: float | None = None
     """The machine's own speed meanwhile."""
     sinks: tuple[SinkFigures, ...] = ()

@@ -430,6 +430,8 @@ class Result(ResultPart):
     """CPU of all other processes over the measured span, steal included; 100 is one core. Null if not measured."""
     loopback_bytes_per_s: float | None = None
     """Mean traffic over the loopback; null if not measured."""
+    scheduling_delay_us_max: int | None = None
+    """Longest time that a batch of the measured span waited after it was due; null if the engine reports none."""
     reference_work_us: float | None = None
     """CPU time of a fixed piece of work, once a second, median over the span: the machine's own speed. Null if not
     measured."""

@@ -100,6 +100,8 @@ def conclude(
     record.restarted = testbed.restarted
     base = build_result(resolved, testbed, folder, record, trial.rate_per_s, ceiling_per_s)
     base = _with_operators(resolved, folder, record, report, base)
+    delay_us_max = time_series.scheduling_delay_us_max(report.progress, record.spans)
+    base = base.model_copy(update={"scheduling_delay_us_max": delay_us_max})
     late = operators.late_rows(report.progress, report.series, record.spans.start_us)
     if late:
         known = resolved.workload.watermark_known

@@ -1,6 +1,7 @@
 """A matrix of experiments as a document: one row a cell, each combination's repetitions together; also its plan."""
 
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import ceil
@@ -60,6 +61,7 @@ _FIGURES: tuple[tuple[str, str, Format], ...] = (
     ("max", "event_time_max_us", format_us),
     ("until counted p50", "until_counted_p50_us", format_us),
     ("most backlog", "backlog_max", format_count),
+    ("batch waited", "scheduling_delay_us_max", format_us),
     ("faults", "faults", format_count),
     ("SUT CPU", "sut_cpu_percent", format_percent),
     ("broker CPU", "broker_cpu_percent", format_percent),
@@ -88,6 +90,8 @@ def document(result: MatrixResult) -> Document:
     if repeated:
         sections.append(Section("repetitions", "Repetitions together", (_summary(result),), "Repetitions"))
     sections += _left_out(result.left_out)
+    again = f"streamgauge experiment {shlex.quote(f'{result.folder}/experiment.toml')}"
+    sections.append(Section("again", "To run it again", (Paragraph(again, "code"),), "Run again"))
     sections.append(Section("environment", "Environment", (environment_table(result.environment),), "Environment"))
     engine = "" if "engine" in result.varied else f" on {result.engine}"
     cells = f"{len(result.cells)} of {result.planned} cells"
@@ -337,7 +341,12 @@ def _figure(column: str) -> Callable[[CellFigures], float | None] | None:
     match = _LATENCY.fullmatch(column)
     statistic = match[1].replace("avg", "mean") if match else ""
     name = "results_per_s" if column == _RESULTS else f"event_time_{statistic}_us"
-    return attrgetter(name) if name in CellFigures.model_fields else None
+    if name not in CellFigures.model_fields:
+        return None
+    if match is None:
+        return attrgetter(name)
+    # Updates have no latency of a closed window, which is what papers give.
+    return lambda found: getattr(found, name) if found.until_counted_p50_us is None else None
 
 
 def _spread(rows: Sequence[MatrixCell], field: str, format_: Format) -> Cell:

@@ -188,6 +188,7 @@ def figures_of(result: Result) -> CellFigures:
         driver_memory_bytes=driver.memory_bytes_max if driver else None,
         others_cpu_percent=result.others_cpu_percent,
         loopback_bytes_per_s=result.loopback_bytes_per_s,
+        scheduling_delay_us_max=result.scheduling_delay_us_max,
         reference_work_us=result.reference_work_us,
         **latencies(result.latency, "event_time", "mean", "min", "p50", "p90", "p95", "p99", "max"),
         **latencies(result.latency, "processing_time", "p50", "p99"),

@@ -125,6 +125,8 @@ def run_matrix(
         observer.begin(result, len(chosen))
         for cell in chosen:
             figures = perform_within(folder, cell.number, cell.experiment, observers)
+            if figures.verdict == "invalid" and cell.experiment.is_quick_look:  # a search repeats its trials itself
+                figures = perform_within(folder, cell.number, cell.experiment, observers)
             row = MatrixCell(
                 number=cell.number, settings=dict(cell.settings), repetition=cell.repetition, **dict(figures)
             )
