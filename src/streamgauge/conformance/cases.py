@@ -134,7 +134,12 @@ CASES: dict[str, Case] = {
         PURCHASES.join(ADS, window=tumble("1s"), on=("user_id", "gem_pack_id")).sink("out"), 10, "windowed_join"
     ),
     "interval join": Case(
-        PURCHASES.interval_join(ADS, on=("user_id", "gem_pack_id"), latest="1s").sink("out"), 10, "windowed_join"
+        PURCHASES.interval_join(ADS, on=("user_id", "gem_pack_id"), earliest="-3s", latest="-1s").sink("out"),
+        10, "windowed_join",
+    ),
+    "interval join of later rows": Case(
+        PURCHASES.interval_join(ADS, on=("user_id", "gem_pack_id"), earliest="1s", latest="2s").sink("out"),
+        10, "windowed_join",
     ),
     "interval join of equal times": Case(
         PURCHASES.select(user_id="user_id", pack="gem_pack_id")

@@ -21,7 +21,7 @@ NAMES = {
     "object_reuse": "pipeline.object-reuse", "checkpoint_interval": "execution.checkpointing.interval",
 }  # fmt: skip
 """Option to Flink's setting."""
-LEAST_S = {"buffer_timeout": 0.0, "watermark_interval": 0.0, "checkpoint_interval": 0.01}
+LEAST_S = {"buffer_timeout": 0.0, "watermark_interval": 0.001, "checkpoint_interval": 0.01}
 """The options that are times, and the least of each."""
 FIXED = {
     # A job that fails shall be seen, not started again.

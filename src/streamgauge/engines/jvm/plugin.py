@@ -126,8 +126,8 @@ class JvmPlugin(EnginePlugin):
         return parse_size(with_defaults(options, self.capabilities.settings)["memory"])
 
     def is_own_default(self, name: str, value: str) -> bool:
-        """Whether a job that sets nothing has it, as the profile `idiomatic` does, except for `always_set`."""
-        return name not in self.always_set and self._own_defaults.get(name) == value
+        """Whether a job that sets nothing has it, as the profile `idiomatic` does, except for its heap and `always_set`."""
+        return name not in ("memory", *self.always_set) and self._own_defaults.get(name) == value
 
     @cached_property
     def _own_defaults(self) -> Mapping[str, str]:

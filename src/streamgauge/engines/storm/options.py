@@ -27,8 +27,8 @@ SETTINGS = (
     *JOB_SETTINGS,
 )
 """The defaults are those of the profile `tuned`."""
-STORMS_OWN = {"spins": "1000"}
-"""What these options are where a job sets nothing. It would let any number of tuples be on their way."""
+STORMS_OWN = {"spins": "1000", "watermark_interval": "1s"}
+"""What these options are where a job sets nothing, with Storm's own windows. It would let any number of tuples be on their way."""
 COUNTS = {"pending": 1, "spins": 0}
 """The options that are whole numbers, and the least of each."""
 LEAST_S = {"watermark_interval": 0.001, "commit_interval": 0.01}
@@ -37,7 +37,7 @@ PENDING = 20_000
 PENDING_BYTES = 2048
 """Heap for a tuple in Storm's own windows, which acknowledge it when it leaves its last one."""
 SKEW_S = 2.0
-"""How far Storm's own windows let partitions be apart."""
+"""How far Storm's own windows let partitions, sides of a join and tasks be apart."""
 TIMEOUT_S = {"own": "600", "storm": "2000000"}
 """A tuple that waits is not sent again. Storm holds windows, whose milliseconds are microseconds, against it."""
 FIXED = {

@@ -4,9 +4,10 @@ import math
 from collections.abc import Iterable, Mapping
 
 from streamgauge.core.clock import US
-from streamgauge.core.errors import Problem
+from streamgauge.core.errors import Problem, Rule, broken
 from streamgauge.core.plugin_options import with_defaults
-from streamgauge.dataflow.nodes import Flow
+from streamgauge.dataflow.graph import operators
+from streamgauge.dataflow.nodes import Flow, Window, WindowJoin
 from streamgauge.dataflow.reach import reach_us, slide_us
 from streamgauge.engines.jvm.plugin import JvmPlugin
 from streamgauge.engines.spi import StartRequest
@@ -38,11 +39,17 @@ class StormPlugin(JvmPlugin):
         """Also windows that hold more tuples than may be on their way, after which a spout sends none for good."""
         problems = list(super().request_problems(request))
         yield from problems
-        in_windows_us = 0 if problems or request.flow is None else _in_windows_us(request.flow, request.options)
-        chosen = with_defaults(request.options, CAPABILITIES.settings)
-        if not in_windows_us or chosen["ackers"] == "0":
+        if problems or request.flow is None or not (in_windows_us := _in_windows_us(request.flow, request.options)):
             return
-        seconds = in_windows_us / US + ON_THE_WAY_S + SKEW_S * (request.partitions > 1)
+        chosen, windows = with_defaults(request.options, CAPABILITIES.settings), _windows(request.flow)
+        for one in windows:
+            rule = "must be own where a range is no multiple of its slide, because Storm's own windows end at those"
+            shown = f"storm with a range of {one.range_us / US:g} s and a slide of {one.slide_us / US:g} s"
+            yield from broken(Rule(one.range_us % one.slide_us == 0, "option windows", rule, shown, "leave it out"))
+        if chosen["ackers"] == "0":
+            return
+        apart = request.partitions > 1 or len(windows) > 1 or _joins(request.flow)
+        seconds = in_windows_us / US + ON_THE_WAY_S + SKEW_S * apart
         needed, limit = math.ceil(request.rate_per_s * seconds), pending(chosen)
         if needed > limit:
             memory = f"memory={math.ceil(needed * PENDING_BYTES / 2**20)}MiB"
@@ -56,6 +63,14 @@ class StormPlugin(JvmPlugin):
     def unseen_us(self, flow: Flow, options: Mapping[str, str]) -> int:
         """Its own windows acknowledge a tuple when a window closes that no longer has it."""
         return super().unseen_us(flow, options) + _in_windows_us(flow, options)
+
+
+def _windows(flow: Flow) -> list[Window]:
+    return [one for node in operators(flow) if isinstance(one := getattr(node, "window", None), Window)]
+
+
+def _joins(flow: Flow) -> bool:
+    return any(isinstance(node, WindowJoin) for node in operators(flow))
 
 
 def _in_windows_us(flow: Flow, options: Mapping[str, str]) -> int:

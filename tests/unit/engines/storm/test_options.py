@@ -53,6 +53,25 @@ def test_more_tuples_in_storms_own_windows_than_may_be_on_their_way_are_refused(
     assert problem.way_out.startswith(f"--option {way_out},")
 
 
+def test_storms_own_windows_end_at_multiples_of_their_slide() -> None:
+    """Those of a flow start there, so another range would have other rows."""
+    check(build(STORMS | {"load": {"rate": "10k"}, "parameters": {"range": "6s", "slide": "2s"}}))
+    with pytest.raises(InputError) as error:
+        check(build(STORMS | {"load": {"rate": "10k"}, "parameters": {"range": "5s", "slide": "2s"}}))
+    assert [problem.setting for problem in error.value.problems] == ["option windows"]
+
+
+def test_sides_of_a_join_may_be_apart() -> None:
+    """Tuples of one wait behind those of the other."""
+    values = STORMS | {"workload": "windowed_join", "load": {"rate": "1M"}}
+    rules = []
+    for partitions in (1, 2):
+        with pytest.raises(InputError) as error:
+            check(build(values | {"partitions": partitions}))
+        rules.append(error.value.problems[0].rule)
+    assert len(set(rules)) == 1
+
+
 def test_a_search_is_held_against_its_first_rate_and_partitions_against_their_skew() -> None:
     check(build(STORMS | {"command": "sustain", "search": {"start_rate": "80k"}}))
     with pytest.raises(InputError):

@@ -96,9 +96,11 @@ final class Lowering(plan: Plan, builder: StreamsBuilder) {
           new EmptyBuffer(aggregates), new AddRow(aggregates), kept[KeyValueStore[Bytes, Array[Byte]]](node, aggregates, 0))
         Relation(table.toStream.process[UnsafeRow, UnsafeRow](() => new RunningResult(aggregates, node.names)), columns)
       case "IntervalJoin" =>
-        // A store drops a row that is as old as size and grace together, so that without a grace both bounds are outside.
+        // A store drops a row that is as old as size and grace together. Grace makes up for bounds that exclude 0.
         val Seq(left, right) = node.inputs.map(id => made(id)(Expressions.rowWise(_, Seq(Keep(node.predicate)))))
-        val windows = JoinWindows.ofTimeDifferenceAndGrace(us(0), delay.plus(us(1))).before(us(-node.earliest_us)).after(us(node.latest_us))
+        val grace = delay.plus(us(1 + Seq(0, node.earliest_us, -node.latest_us).max))
+        val equal = JoinWindows.ofTimeDifferenceAndGrace(us(0), grace); val (before, after) = (us(-node.earliest_us), us(node.latest_us))
+        val windows = if (node.latest_us < 0) equal.before(before).after(after) else equal.after(after).before(before)
         val joined = StreamJoined.`with`(RowSerde.rows, RowSerde.rows, RowSerde.rows).withName(name(node)).withStoreName(name(node))
         val pairing = Pairing(left.output, right.output, node.names, windowed = false)
         val settings = if (logged) joined else joined.withLoggingDisabled()
@@ -121,7 +123,7 @@ final class Lowering(plan: Plan, builder: StreamsBuilder) {
       case "TopN" =>
         val ordered = input(Expressions.rowWise(_, Seq(Make(node.pairs), Keep(node.predicate))))
         val ranked = Ranked(Order(ordered.output, node.ordered), node.n, node.latest, node.names)
-        closing(node, Seq(ordered), CloseTop(ranked, node.keys), 1, 1)
+        closing(node, Seq(ordered), CloseTop(ranked, node.keys), 1, 1, partitions = Some(1)) // a window is closed by the next
     })
   }
 
@@ -146,13 +148,16 @@ final class Lowering(plan: Plan, builder: StreamsBuilder) {
   /** Windows of a processor of ours. `once`: the key of which only the first row is given, ever. */
   private def closing(
       node: NodePlan, inputs: Seq[Relation], closes: Closing, range: Long, slide: Long,
-      once: Option[Key] = None): Relation = {
+      once: Option[Key] = None, partitions: Option[Int] = None): Relation = {
     val waiting = s"${name(node)}-waiting"; val known = s"${name(node)}-known"
     for (store <- waiting +: once.map(_ => known).toSeq) builder.addStateStore(bytes(store))
     val rows = keyed(inputs, node.keys).reduce((one, other) => one.merge(other))
     val moved =
       if (inputs.forall(_.isBy(node.keys))) rows
-      else rows.repartition(Repartitioned.`with`(RowSerde.rows, RowSerde.rows).withName(name(node)))
+      else {
+        val topic = Repartitioned.`with`(RowSerde.rows, RowSerde.rows).withName(name(node))
+        rows.repartition(partitions.fold(topic)(topic.withNumberOfPartitions(_)))
+      }
     val windows = WindowsOf(closes, range, slide, delay.toMillis, waiting, once, known)
     val results = moved.process[UnsafeRow, UnsafeRow](() => new WindowsProcessor(windows), waiting +: once.map(_ => known).toSeq: _*)
     Relation(results, Expressions.attributes(node.types))

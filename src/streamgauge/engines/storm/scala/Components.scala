@@ -75,7 +75,11 @@ trait OperatorTask {
   /** Every row before `until` has come. */
   def advance(until: Long, out: UnsafeRow => Unit): Unit
 }
-trait Operator extends Serializable { def open(): OperatorTask }
+trait Operator extends Serializable {
+  def open(): OperatorTask
+  /** How far before a watermark its later rows may be. */
+  def behind: Long = 0
+}
 
 final class RowWiseOperator(transform: Transform) extends Operator {
   override def open(): OperatorTask = new OperatorTask {
@@ -106,7 +110,7 @@ final class OperatorBolt(operator: Operator) extends BaseRichBolt {
       if (least > watermark) {
         watermark = least
         task.advance(least, row => out.emit(new Values(row.copy())))
-        out.emit(Watermark.STREAM, new Values(Long.box(least)))
+        out.emit(Watermark.STREAM, new Values(Long.box(least - operator.behind)))
       }
     } else task.add(tuple.getValue(0).asInstanceOf[UnsafeRow], row => out.emit(tuple, new Values(row.copy())))
     out.ack(tuple)

@@ -39,6 +39,9 @@ case class WindowedAggregate(aggregates: Aggregates, key: Key, names: Seq[String
 }
 
 case class SessionAggregate(aggregates: Aggregates, key: Key, names: Seq[String], gap: Long) extends Operator {
+  /** A session is open at its end, for a row at that time, and its result is of the microsecond before. */
+  override val behind: Long = 1
+
   override def open(): OperatorTask = new OperatorTask {
     private final class Session(val of: UnsafeRow, var start: Long, var last: Long, var buffer: InternalRow)
     private val folding = aggregates.open(); private val keyOf = key.open()

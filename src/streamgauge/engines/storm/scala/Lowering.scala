@@ -71,20 +71,31 @@ final class Lowering(plan: Plan, builder: TopologyBuilder) {
     else bolt("rows", Seq(relation.copy(parts = Nil)), Nil, relation.tasks, relation.output)(ours(new RowWiseOperator(Chain(relation.parts)), relation.tasks))
 
   private def keyed(node: NodePlan, inputs: Seq[Relation], operator: Operator): Relation =
-    keyed(node, inputs, watermarks = true)(ours(operator, plan.parallelism))
+    keyed(node, inputs, plan.parallelism, watermarks = true)(ours(operator, plan.parallelism))
 
-  private def keyed(node: NodePlan, inputs: Seq[Relation], watermarks: Boolean)(add: String => BoltDeclarer): Relation = {
+  private def keyed(node: NodePlan, inputs: Seq[Relation], number: Int, watermarks: Boolean)(add: String => BoltDeclarer): Relation = {
     val keys = inputs.map(input => Key(input.output, node.keys))
-    bolt(node.kind, inputs.map(rows), keys, plan.parallelism, Expressions.attributes(node.types), watermarks)(add)
+    bolt(node.kind, inputs.map(rows), keys, number, Expressions.attributes(node.types), watermarks)(add)
   }
 
   /** An operator over windows: a bolt of ours, or Storm's own windowed bolt around what a window gives when it closes. */
   private def windowed(node: NodePlan, inputs: Seq[Relation], own: => Operator, closing: => Closing): Relation =
     if (plan.options(Settings.WINDOWS) != "storm") keyed(node, inputs, own)
-    else keyed(node, inputs, watermarks = false)(builder.setBolt(_, storms(node, inputs, closing), plan.parallelism))
+    else {
+      // Storm does not call a task whose window has no rows, which then holds back the watermark of what follows.
+      val number = if (isFollowed(node.id)) 1 else plan.parallelism
+      keyed(node, inputs, number, watermarks = false)(builder.setBolt(_, storms(node, inputs, closing), number))
+    }
+
+  /** Whether operators by key have rows of this node. */
+  private def isFollowed(id: Int): Boolean = plan.nodes.exists { each =>
+    each.inputs.contains(id) && (each.rowWise.isEmpty && each.kind != "Union" || isFollowed(each.id))
+  }
 
   private def storms(node: NodePlan, inputs: Seq[Relation], closing: Closing): StormWindows = {
-    val skew = if (plan.sources.exists(_.partitions > 1)) plan.options(Settings.SKEW).toLong else 0
+    // Where tuples come from several tasks, one may be behind the others.
+    val apart = plan.sources.exists(_.partitions > 1) || inputs.size > 1 || inputs.exists(_.tasks > 1)
+    val skew = if (apart) plan.options(Settings.SKEW).toLong else 0
     val bolt = new StormWindows(closing, node.range_us)
     bolt.withWindow(us(node.range_us), us(node.slide_us))
       .withTimestampExtractor(new StormTime(inputs.map(each => Rows.time(each.output)))).withLag(us(1 + skew))
