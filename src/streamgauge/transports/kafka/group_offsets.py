@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka.admin import AdminClient
 
 from streamgauge.transports.kafka.settings import KafkaSettings
-from streamgauge.transports.kafka.topics import TopicPartition, committed_of, ends_of
+from streamgauge.transports.kafka.topics import TopicPartition, committed_of, ends_of, partitions_of
 from streamgauge.transports.spi import COMMITS, EndpointConfig, Receiver
 
 POLL_S = 0.1
@@ -68,6 +68,7 @@ class GroupOffsets:
         self._firsts = {(topic, each): first for topic, each, first in at.starts if topic in streams}
         self._moves_s: list[float] = []
         self._own_topics = OwnTopics()
+        self._partitions: dict[str, int] = {}
         client = KafkaSettings(**at.options).of_client
         self._admin: Any = AdminClient({**client, "log_level": 0, "error_cb": lambda _: None})
 
@@ -80,8 +81,9 @@ class GroupOffsets:
         topics = {topic for topic, _ in found if topic.startswith(f"{self.group}-") and topic not in self._streams}
         if not topics:
             return read
-        partitions = {partition for _, partition in self._firsts}
-        places = [(topic, partition) for topic in topics for partition in partitions]
+        for topic in topics - self._partitions.keys():
+            self._partitions[topic] = partitions_of(self._admin, topic)
+        places = [(topic, partition) for topic in topics for partition in range(self._partitions[topic])]
         ends = ends_of(self._admin, places)  # asked last: what was read before was written by then
         passed = self._own_topics.passed(read, {place: found.get(place, 0) for place in places}, ends)
         # A topic is first seen when something of it is read, so more may have been noted before.

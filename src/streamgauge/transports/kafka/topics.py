@@ -346,6 +346,14 @@ def committed_of(admin: Any, group: str) -> dict[TopicPartition, int]:
     return {(each.topic, each.partition): each.offset for each in answer.topic_partitions if each.offset >= 0}
 
 
+def partitions_of(admin: Any, topic: str) -> int:
+    """The number of partitions of a topic. Raises DriverError."""
+    try:
+        return len(admin.list_topics(topic, timeout=GROUP_TIMEOUT_S).topics[topic].partitions)
+    except KafkaException as error:
+        raise DriverError(f"the partitions of the topic {topic} could not be read: {error}") from None
+
+
 def ends_of(admin: Any, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
     """The offset after the last message of each partition, by one request. Raises DriverError."""
     request = {confluent_kafka.TopicPartition(*place): OffsetSpec.latest() for place in places}
