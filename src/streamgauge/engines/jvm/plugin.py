@@ -126,7 +126,7 @@ class JvmPlugin(EnginePlugin):
         return parse_size(with_defaults(options, self.capabilities.settings)["memory"])
 
     def is_own_default(self, name: str, value: str) -> bool:
-        """Whether a job that sets nothing has it, as the profile `idiomatic` does, except for its heap and `always_set`."""
+        """Whether a job that sets nothing has it, as `idiomatic` does, except for its heap and `always_set`."""
         return name not in ("memory", *self.always_set) and self._own_defaults.get(name) == value
 
     @cached_property

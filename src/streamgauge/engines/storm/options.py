@@ -28,7 +28,8 @@ SETTINGS = (
 )
 """The defaults are those of the profile `tuned`."""
 STORMS_OWN = {"spins": "1000", "watermark_interval": "1s"}
-"""What these options are where a job sets nothing, with Storm's own windows. It would let any number of tuples be on their way."""
+"""What these options are where a job sets nothing, with Storm's own windows. It would let any
+number of tuples be on their way."""
 COUNTS = {"pending": 1, "spins": 0}
 """The options that are whole numbers, and the least of each."""
 LEAST_S = {"watermark_interval": 0.001, "commit_interval": 0.01}

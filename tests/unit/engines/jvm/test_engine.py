@@ -74,7 +74,7 @@ def test_only_flink_has_to_keep_a_first_state_before_a_restart(tmp_path: Path) -
         (
             "flink",
             {"buffer_timeout": "100ms", "pipeline.object-reuse": "false", "state.backend.type": "hashmap"},
-            {"buffer_timeout": "5ms", "checkpoint_interval": "1s", "memory": "2GiB", "restart-strategy.type": "disable"},
+            {"buffer_timeout": "5ms", "checkpoint_interval": "1s", "memory": "2GiB"},
         ),
         (
             "kafka-streams",
