@@ -48,8 +48,7 @@ class StormPlugin(JvmPlugin):
             yield from broken(Rule(one.range_us % one.slide_us == 0, "option windows", rule, shown, "leave it out"))
         if chosen["ackers"] == "0":
             return
-        apart = request.partitions > 1 or len(windows) > 1 or _joins(request.flow)
-        seconds = in_windows_us / US + ON_THE_WAY_S + SKEW_S * apart
+        seconds = (in_windows_us + self.watermark_delay_us(request)) / US + ON_THE_WAY_S
         needed, limit = math.ceil(request.rate_per_s * seconds), pending(chosen)
         if needed > limit:
             memory = f"memory={math.ceil(needed * PENDING_BYTES / 2**20)}MiB"
@@ -60,17 +59,23 @@ class StormPlugin(JvmPlugin):
             )
             yield Problem("option pending", rule, f"{limit:,}", f"--option {more}, or a lower rate, or shorter windows")
 
+    def watermark_delay_us(self, request: StartRequest) -> int:
+        """Its own windows close late where tuples may be apart, and windows of windows when the next ones close."""
+        if request.flow is None or not _in_windows_us(request.flow, request.options):
+            return 0
+        windows = _windows(request.flow)
+        joins = any(isinstance(node, WindowJoin) for node in operators(request.flow))
+        apart_us = round(SKEW_S * US) if request.partitions > 1 or len(windows) > 1 or joins else 0
+        return apart_us * len(windows) + max((one.slide_us for one in windows), default=0) * (len(windows) > 1)
+
     def unseen_us(self, flow: Flow, options: Mapping[str, str]) -> int:
         """Its own windows acknowledge a tuple when a window closes that no longer has it."""
-        return super().unseen_us(flow, options) + _in_windows_us(flow, options)
+        in_windows_us = _in_windows_us(flow, options)
+        return super().unseen_us(flow, options) + in_windows_us + round(SKEW_S * US) * bool(in_windows_us)
 
 
 def _windows(flow: Flow) -> list[Window]:
     return [one for node in operators(flow) if isinstance(one := getattr(node, "window", None), Window)]
-
-
-def _joins(flow: Flow) -> bool:
-    return any(isinstance(node, WindowJoin) for node in operators(flow))
 
 
 def _in_windows_us(flow: Flow, options: Mapping[str, str]) -> int:
