@@ -381,6 +381,10 @@ class EnginePlugin:
         """
         return 0
 
+    def kept_us(self, request: StartRequest) -> int:
+        """How much of the latest event time it commits only when later events come, so that a drain ends before it."""
+        return 0
+
     def heap_bytes(self, options: Mapping[str, str]) -> int:
         """The memory that options give it beside the driver."""
         return 0

@@ -237,6 +237,11 @@ class ResolvedExperiment:
         return entry(self.engine.name).watermark_delay_us(self._request)
 
     @property
+    def kept_us(self) -> int:
+        """How much of the latest event time the engine does not commit."""
+        return entry(self.engine.name).kept_us(self._request)
+
+    @property
     def guarantee(self) -> Guarantee | None:
         """That of the engine, if it is weaker than exactly once; that of a program stands in its file."""
         delivery = self.engine.delivery

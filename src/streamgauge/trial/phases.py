@@ -58,6 +58,7 @@ class TrialPolicy:
         drain_s: seconds to wait for results after the plan's end, beside a few intervals.
         interval_s: the engine's batch interval; 0 if unknown.
         hold_us: how long generators continue past the plan's end while an extension is decided.
+        kept_us: latest event time that is committed only when later events come.
         closes_late: sinks whose results may come one batch after the last input.
         results_apart: whether results may come after their input was committed.
         stops_early: whether a reason to stop early ends the trial. If not, only a full queue does, because generators
@@ -68,6 +69,7 @@ class TrialPolicy:
     drain_s: float = 0.0
     interval_s: float = 0.0
     hold_us: int = 0
+    kept_us: int = 0
     closes_late: tuple[str, ...] = ()
     results_apart: bool = False
     stops_early: bool = True
@@ -274,9 +276,14 @@ class PhaseRunner:
         while time.monotonic() < deadline and not self.record.drained:
             time.sleep(0.1)
             self._poll()
-            all_committed = self.record.trial_log.committed_until() >= self.record.spans.end_us
+            all_committed = self.record.trial_log.committed_until() >= self._committed_to_us
             if all_committed and self._windows_closed() and self._results_had_time():
                 self.record.drained = True
+
+    @property
+    def _committed_to_us(self) -> int:
+        """The event time up to which everything is committed in the end."""
+        return self.record.spans.end_us - self._policy.kept_us
 
     def _results_had_time(self) -> bool:
         """Whether results of the span's last events would be here, if hardly later than the latest ones that came.
@@ -301,7 +308,7 @@ class PhaseRunner:
         return all(self._has_closed(query, trial_log.of_query(query)) for query in late)
 
     def _has_closed(self, query: str, trial_log: TrialLog) -> bool:
-        last = min(batch for (_, batch), end in trial_log.batch_ends().items() if end >= self.record.spans.end_us)
+        last = min(batch for (_, batch), end in trial_log.batch_ends().items() if end >= self._committed_to_us)
         arrived_us = [commit.committed_us for commit in trial_log.commits if commit.batch == last]
         now_us = self._testbed.clock.now_us()
         waited_us = now_us - max(*arrived_us, self._busy_us.get(query, 0)) if arrived_us else 0

@@ -238,6 +238,7 @@ class JudgedTrial(TrialPolicy):
         self.may_extend, self.keep_results, self.probe_batches = may_extend, keep_results, probe_batches
         self.recheck_missing, self.drain_s = recheck_missing, drain_s + resolved.unseen_s
         self.interval_s, self.closes_late = resolved.interval_s, resolved.closing_sinks
+        self.kept_us = resolved.kept_us
         self.results_apart = not resolved.engine.has_batch_ids
         self.stops_early = resolved.experiment.load.early_stop
         self.hold_us = HOLD_US if may_extend else 0

@@ -68,6 +68,10 @@ class StormPlugin(JvmPlugin):
         apart_us = round(SKEW_S * US) if request.partitions > 1 or len(windows) > 1 or joins else 0
         return apart_us * len(windows) + max((one.slide_us for one in windows), default=0) * (len(windows) > 1)
 
+    def kept_us(self, request: StartRequest) -> int:
+        in_windows_us = _in_windows_us(request.flow, request.options) if request.flow else 0
+        return in_windows_us + self.watermark_delay_us(request)
+
     def unseen_us(self, flow: Flow, options: Mapping[str, str]) -> int:
         """Its own windows acknowledge a tuple when a window closes that no longer has it."""
         in_windows_us = _in_windows_us(flow, options)
