@@ -201,6 +201,7 @@ def matrix() -> list[dict[str, Any]]:
             "transports": list(each.transports),
             "encodings": list(each.encodings),
             "delivery": each.delivery,
+            "delivery_of_windows": each.delivery_of_windows,
             "fetches": [
                 asdict(fetch)
                 for fetches in (each.fetches, *(transports.transport(name).fetches for name in each.transports))

@@ -111,6 +111,7 @@ class Capabilities:
     - `encodings`: how a message over a broker may carry an event. The first is its default, and others are refused.
     - `delivery`: the guarantee that it promises for its results. The rows that a weaker one allows are no faults.
       None: what it runs says it.
+    - `delivery_of_windows`: the guarantee for results that have state, if that is another one.
     - `unsupported_reasons`: node kind to the reason why the engine cannot run it.
     - `fallback_engine`: the engine to suggest then.
     - `chunk_us`: the event time per chunk, for engines with latencies far below those of batches.
@@ -133,6 +134,7 @@ class Capabilities:
     transports: tuple[str, ...]
     encodings: tuple[str, ...] = ()
     delivery: Delivery | None = "exactly_once"
+    delivery_of_windows: Delivery | None = None
     fetches: tuple[Fetch, ...] = ()
     runs_streams: bool = True
     computes_truth: bool = False

@@ -16,7 +16,7 @@ from streamgauge.core.schema import INGEST_TIME, LINEAGE
 from streamgauge.core.trial import TrialSpans
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.lineage import needed_columns, with_lineage
-from streamgauge.dataflow.nodes import Flow, Process
+from streamgauge.dataflow.nodes import Explode, Flow, Lookup, Process, Select, Source, Union, Where
 from streamgauge.dataflow.reach import reach_us, slide_us, tail_us
 from streamgauge.engines.registry import capabilities, entry
 from streamgauge.engines.spi import BatchInterval, Capabilities, StartRequest, TuningProfile
@@ -56,6 +56,9 @@ LEVEL_MAX_US = 60 * US
 """Most extra warm-up while the engine is still starting."""
 HOLD_US = 60 * US
 """Most time that generators continue while a trend is judged, which takes far less."""
+
+STATELESS = (Source, Select, Where, Explode, Lookup, Union)
+"""The kinds of nodes that keep no state."""
 
 
 @dataclass(frozen=True)
@@ -244,7 +247,8 @@ class ResolvedExperiment:
     @property
     def guarantee(self) -> Guarantee | None:
         """That of the engine, if it is weaker than exactly once; that of a program stands in its file."""
-        delivery = self.engine.delivery
+        keeps_state = any(not isinstance(node, STATELESS) for node in graph.operators(self.flow))
+        delivery = (keeps_state and self.engine.delivery_of_windows) or self.engine.delivery
         return None if delivery in (None, "exactly_once") else Guarantee(delivery, only_after_restart=True)
 
     @property

@@ -56,6 +56,7 @@ CAPABILITIES = capabilities(
     Fetch("Storm and its Kafka client", 164_000_000, "--engine storm"),
     SETTINGS,
     STORMS_OWN,
+    delivery_of_windows="at_most_once",  # state is lost with the JVM
 )
 
 

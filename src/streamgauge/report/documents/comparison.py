@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 
 from streamgauge.artifacts.atomic_write import OutputLocation, write_text
-from streamgauge.core.formatting import format_percent, format_quantity, format_rate, format_signed
+from streamgauge.core.formatting import NONE, format_percent, format_quantity, format_rate, format_signed
 from streamgauge.report.charts import difference
 from streamgauge.report.document_blocks import (
     Cell,
@@ -55,7 +55,7 @@ def document(comparison: Comparison) -> Document:
     badge = next((state for state in _GATE_STYLES if state in states), "")
     sides = [(name, _group_text(side, comparison.kind)) for name, side in _group_rows(comparison)]
     engines = ({run.engine for run in side.runs} for _, side in _group_rows(comparison))
-    same = "workload, parameters, settings, isolation and machine are the same"
+    same = ", ".join(same_parts(comparison))
     return Document(
         name=comparison.workload,
         on="B against A",
@@ -71,7 +71,7 @@ def document(comparison: Comparison) -> Document:
         facts=_facts(sides, comparison.not_the_same),
         remarks=(
             *(Paragraph(warning, "warning", "warning", terminal=True) for warning in comparison.warnings),
-            *([] if comparison.not_the_same else [Paragraph(same, "note", "the same", terminal=True)]),
+            *([Paragraph(same, "note", "the same", terminal=True)] if same else []),
             *(Paragraph(f"{one.rule}: {one.sentence}", "", one.state, terminal=True) for one in comparison.gates),
         ),
         sections=(_side_by_side(comparison), settings_section(comparison.not_the_same), _runs(comparison)),
@@ -84,14 +84,33 @@ def _measured(workload: str, a: Collection[str], b: Collection[str]) -> str:
     return f"{workload} on {of_a}" if of_a == of_b else f"{workload}, A on {of_a}, B on {of_b}"
 
 
+PARTS = {
+    "workload": ("workload",), "parameters": ("parameters.",), "load": ("load.",), "engine": ("engine",),
+    "transport": ("transport", "transport_options."), "settings": ("settings.", "tuning", "options."),
+    "isolation": ("isolation",), "machine": ("environment.cpu_model", "environment.cpus"),
+}  # fmt: skip
+"""What may be the same on both sides, with the beginnings of its settings."""
+
+
+def same_parts(comparison: Comparison) -> list[str]:
+    """The parts in which no setting differs."""
+    names = [one.setting for one in comparison.not_the_same]
+    return [part for part, begins in PARTS.items() if not any(name.startswith(begins) for name in names)]
+
+
 def _facts(sides: Sequence[tuple[str, str]], not_the_same: Sequence[NotTheSame]) -> tuple[Fact, ...]:
-    """The sides and the settings that differ; the page has sections for them."""
+    """The sides and the settings that differ; the page has sections for them. Settings of one side are only counted."""
+    alone = [one for one in not_the_same if one.setting.startswith("settings.") and (NONE,) in (one.a, one.b)]
+    of_a = sum(one.b == (NONE,) for one in alone)
+    counted = f"A {of_a}, B {len(alone) - of_a}; --html and --json have them"
     return (
         *(Fact(name, (side,), page=False) for name, side in sides),
         *(
             Fact("not the same", (one.setting, f"A {' | '.join(one.a)}", f"B {' | '.join(one.b)}"), page=False)
             for one in not_the_same
+            if one not in alone
         ),
+        *([Fact("not the same", ("settings of one side only", counted), page=False)] if alone else []),
     )
 
 
@@ -119,7 +138,7 @@ def headline(of: Comparison) -> str:
     """The answer: the side that failed, then the figures that differ."""
     failed = [name for name, side in _group_rows(of) if any(run.failed for run in side.runs)]
     before = f"{' and '.join(failed)} failed; " if failed else ""
-    named = [one.setting for one in of.not_the_same if one.setting in ("workload", "load.rate")]
+    named = [one.setting for one in of.not_the_same if one.setting in ("workload", "transport", "load.rate")]
     differing = list(dict.fromkeys([*named, *of.asked_otherwise]))
     other = f"{labels.different_settings(differing)}; " if differing else ""
     return before + other + _how_many_differ(of)
@@ -131,6 +150,8 @@ def _how_many_differ(of: Comparison) -> str:
         f"B is {says} in {counts[says]} of {len(of.figures)} figures" for says in ("better", "worse") if counts[says]
     ]
     other = any(one.setting == "workload" for one in of.not_the_same)
+    if parts and of.warnings:
+        parts[-1] += ", with the warnings below"
     return "; ".join(parts) or ("no figure shows which side is better" if other else "no difference shown")
 
 
@@ -193,7 +214,7 @@ def settings_section(not_the_same: Sequence[NotTheSame]) -> Section:
         Paragraph("Any of these may be the cause of a difference."),
         table("Settings and facts about the machine that differ", texts("what", "A", "B"), rows),
     )
-    same = (Paragraph("Workload, parameters, settings, isolation and machine are the same in all runs."),)
+    same = (Paragraph(f"The same in all runs: {', '.join(PARTS)}."),)
     return Section("settings", "What is not the same", differing if rows else same, "What is not the same")
 
 

@@ -99,9 +99,10 @@ def show_engine(row: dict[str, Any], transports: Sequence[dict[str, Any]] = ()) 
     console.print(f"{DELIVERY}: {guarantee_of(row)}")
     used = [("--transport-option", one) for one in transports if one["name"] in row["transports"]]
     for flag, owner in (("--option", row), *used):
-        choices = {
-            one["name"]: f" ({' | '.join(one['choices'])})" if one["choices"] else "" for one in owner["options"]
-        }
+        read = {one["name"]: one["choices"] for one in owner["options"]}
+        if "encoding" in read:
+            read["encoding"] = row["encodings"] or read["encoding"]
+        choices = {name: f" ({' | '.join(words)})" if words else "" for name, words in read.items()}
         options = (
             (f"{flag} {one['name']}={one['default']}{choices[one['name']]}", one["meaning"]) for one in owner["options"]
         )
@@ -130,4 +131,6 @@ def show_machine(answer: dict[str, Any]) -> None:
 
 def guarantee_of(row: dict[str, Any]) -> str:
     """What an engine promises of its results, in words."""
-    return (row["delivery"] or "-").replace("_", " ")
+    promised = (row["delivery"] or "-").replace("_", " ")
+    of_windows = row["delivery_of_windows"] or row["delivery"]
+    return promised if of_windows == row["delivery"] else f"{promised}, of windows {of_windows.replace('_', ' ')}"

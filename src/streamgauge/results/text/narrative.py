@@ -146,7 +146,15 @@ def _lateness(result: Result) -> str:
     if latency.p50 is None:
         return "" if latency.count else f"No result{of} of the measured span had arrived when the run ended."
     late = _late_at_least(latency, of) if latency.lower_bounds else _late(latency, of)
-    return f"{late} {_counted(result.latency.until_counted_us)}".strip()
+    closed = _closed(result.latency.closing_delay_us)
+    return " ".join(filter(None, (late, _counted(result.latency.until_counted_us), closed)))
+
+
+def _closed(latency: Latency | None) -> str:
+    """For windows, the wait after their end: a rare key's last event may be long before that."""
+    if latency is None or latency.max is None or latency.lower_bounds:
+        return ""
+    return f"The last came {format_us(latency.max)} after its window's end."
 
 
 def _counted(latency: Latency | None) -> str:

@@ -52,15 +52,19 @@ def comparables() -> dict[str, Comparable]:
     latencies = [_latency(kind, name) for kind in KINDS for name in ("mean", *PERCENTILES)]
     resources = [
         Comparable(
-            "cpu", "CPU of the system", "%", "lower", partial(_of_system, "cpu_percent_mean"),
+            "cpu", "CPU of the system", "%", "lower", partial(_of_role, "sut", "cpu_percent_mean"),
             partial(_column_mean, "sut_cpu_percent"), _not_recorded,
+        ),
+        Comparable(
+            "cpu_broker", "CPU of the broker", "%", "lower", partial(_of_role, "broker", "cpu_percent_mean"),
+            partial(_column_mean, "broker_cpu_percent"), lambda _: "there was no broker of ours",
         ),
         Comparable(
             "memory", "memory, mean", "bytes", "lower", _memory, partial(_column_mean, "sut_memory_bytes"),
             _not_recorded,
         ),
         Comparable(
-            "memory_max", "memory, most", "bytes", "lower", partial(_of_system, "memory_bytes_max"),
+            "memory_max", "memory, most", "bytes", "lower", partial(_of_role, "sut", "memory_bytes_max"),
             missing=_not_recorded,
         ),
         Comparable(
@@ -147,9 +151,9 @@ def _figure(path: str, run: RunData) -> float | None:
     return value
 
 
-def _of_system(name: str, run: RunData) -> float | None:
-    """A figure of the system's processes, summed."""
-    used = [getattr(use, name) for use in run.result.processes if use.role == "sut"]
+def _of_role(role: str, name: str, run: RunData) -> float | None:
+    """A figure of the processes of a role, summed."""
+    used = [getattr(use, name) for use in run.result.processes if use.role == role]
     return float(sum(used)) if used else None
 
 

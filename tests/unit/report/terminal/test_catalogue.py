@@ -23,7 +23,7 @@ def engine_row(**more: Any) -> dict[str, Any]:
     return {
         "name": "spark", "summary": "rows in batches", "streams": True, "truth": False, "several_sinks": True,
         "nodes": ["Select"], "sink_modes": ["append"], "transports": ["memory"], "tuning_profiles": ["tuned"],
-        "options": [option], "encodings": ["json"], "delivery": "at_least_once", "fetches": [], **more,
+        "options": [option], "encodings": ["json"], "delivery": "at_least_once", "delivery_of_windows": None, "fetches": [], **more,
     }  # fmt: skip
 
 
