@@ -12,7 +12,13 @@ from streamgauge.core.engine_reports import BatchProgress, SeriesSample
 from streamgauge.core.trial import TrialSpans
 from streamgauge.metrics.event_latency import LatencyBySecond, LatencyRule, SinkLatencies, sink_latencies
 from streamgauge.metrics.histogram import Histogram
-from streamgauge.metrics.time_series import batches_table, engine_series_table, hlog_text, series_table
+from streamgauge.metrics.time_series import (
+    batches_table,
+    engine_series_table,
+    hlog_text,
+    scheduling_delay_us_max,
+    series_table,
+)
 from streamgauge.transports.spi import Delivery
 from tests.unit.helpers_trials import kinds_in
 
@@ -144,6 +150,14 @@ def test_batches_are_read_from_the_engines_progress(make: Any) -> None:
     assert (rows[0]["add_batch_ms"], rows[0]["wal_commit_ms"], rows[1]["wal_commit_ms"]) == (600, 30, None)
     assert [row["trigger_ms"] for row in rows] == [800, 800]
     assert [row["scheduling_delay_us"] for row in rows] == [None, 7000]
+
+
+def test_the_longest_wait_is_of_the_measured_span(make: Any) -> None:
+    """A batch of the warm-up waited longer; an engine that reports no wait has none."""
+    spans = make.story().record().spans
+    waits = [replace(progress(n, second), waited_us=us) for n, (second, us) in enumerate([(1, 9000), (6, 40), (7, 70)])]
+    assert scheduling_delay_us_max([*waits, progress(9, 8)], spans) == 70
+    assert scheduling_delay_us_max([progress(9, 8)], spans) is None
 
 
 def test_series_of_the_engine_are_those_of_the_trial() -> None:

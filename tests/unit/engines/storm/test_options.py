@@ -113,3 +113,11 @@ def test_storms_own_windows_show_that_a_tuple_was_read_when_the_next_one_closes(
 def test_idiomatic_has_the_values_of_storm() -> None:
     own = configuration(CAPABILITIES.profiles[IDIOMATIC].options)
     assert own["topology.bolt.wait.progressive.level2.count"] == "1000"
+
+
+@pytest.mark.parametrize(("workload", "promised"), [("filter", "at_least_once"), ("trending_topics", "at_most_once")])
+def test_state_is_lost_with_the_jvm(workload: str, promised: str) -> None:
+    """So results of windows come at most once, whatever rows do."""
+    guarantee = check(build(STORMS | {"workload": workload, "options": {}, "load": {"rate": "1k"}})).guarantee
+    assert guarantee is not None
+    assert guarantee.delivery == promised

@@ -127,6 +127,22 @@ def test_the_worst_gate_is_the_badge(gates: tuple[Gate, ...], badges: list[str])
     assert re.findall(r'class="badge">(\w+)<', rendered(comparison(gates))) == badges
 
 
+def test_settings_that_one_side_lacks_are_counted_and_what_is_the_same_is_said() -> None:
+    """The page has them all; the headline names another transport, and doubts stand with what it says."""
+    given = [("transport", "memory", "kafka"), ("settings.memory", "2GiB", "-"), ("settings.x", "-", "1"),
+             ("settings.y", "-", "2"), ("load.seed", "1", "2")]  # fmt: skip
+    differing = tuple(NotTheSame(setting=name, a=(a,), b=(b,)) for name, a, b in given)
+    of = comparison().model_copy(update={"not_the_same": differing})
+    facts = [fact.parts for fact in comparison_document.document(of).facts if fact.name == "not the same"]
+    assert [values[0] for values in facts] == ["transport", "load.seed", "settings of one side only"]
+    assert facts[-1][1].startswith("A 1, B 2;")
+    assert "settings.y" in rendered(of)
+    assert comparison_document.same_parts(of) == ["workload", "parameters", "engine", "isolation", "machine"]
+    assert comparison_document.headline(of).startswith("A and B differ in transport; B is better in 1 of 4")
+    assert comparison_document.headline(of).endswith("with the warnings below")
+    assert not comparison_document.headline(comparison(warnings=())).endswith("below")
+
+
 def test_the_picture_is_of_intervals_only() -> None:
     """A figure without an interval is in the table alone; an open end is an arrow, and that is reported."""
     drawn: Any = difference_chart.differences(comparison().figures, GATES)

@@ -152,6 +152,18 @@ def test_no_row_has_figures_of_the_paper_and_of_here() -> None:
     assert "published" not in {section.id for section in document(matrix(cell(1))).sections}
 
 
+def test_updates_have_no_latency_in_the_form_of_a_paper() -> None:
+    """Papers time windows that have closed."""
+    updates = cell(1, until_counted_p50_us=5.0, event_time_mean_us=2e6, event_time_p95_us=3e6, planned_per_s=1e4)
+    (here,) = next(
+        section.blocks
+        for section in document(matrix(updates, published=PUBLISHED)).sections
+        if section.id == "paper-form"
+    )
+    assert isinstance(here, Table)
+    assert [one.text for one in here.rows[0].cells][-2:] == ["-", "-"]
+
+
 def test_a_cell_is_a_line() -> None:
     """With its settings, verdict, rate, latency and time; the reason only where it is not sustained."""
     assert cell_line(cell(1, sentence="all checks hold"), 3) == (

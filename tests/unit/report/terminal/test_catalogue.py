@@ -23,7 +23,8 @@ def engine_row(**more: Any) -> dict[str, Any]:
     return {
         "name": "spark", "summary": "rows in batches", "streams": True, "truth": False, "several_sinks": True,
         "nodes": ["Select"], "sink_modes": ["append"], "transports": ["memory"], "tuning_profiles": ["tuned"],
-        "options": [option], "encodings": ["json"], "delivery": "at_least_once", "delivery_of_windows": None, "fetches": [], **more,
+        "options": [option], "encodings": ["json"], "delivery": "at_least_once",
+        "delivery_of_windows": None, "fetches": [], **more,
     }  # fmt: skip
 
 
@@ -54,6 +55,16 @@ def test_all_of_an_engine_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--transport-option memory=1 (1 | 2)" in lines
     assert "pigeon" not in " ".join(lines)
     assert lines[-2:] == ["connector:1.0 (3 MiB)", "with --transport memory"]
+
+
+def test_an_engine_lists_the_encodings_that_it_reads(capsys: pytest.CaptureFixture[str]) -> None:
+    """Not all of its transport's; and another promise for windows, if it has one."""
+    option = {"name": "encoding", "default": "compact", "meaning": "m", "choices": ["compact", "json", "avro"]}
+    row = engine_row(encodings=["compact", "json"], delivery_of_windows="at_most_once")
+    show_engine(row, [{"name": "memory", "options": [option]}])
+    shown = capsys.readouterr().out
+    assert "encoding=compact (compact | json)" in shown
+    assert "at least once, of windows at most once" in shown
 
 
 def workload_row(**more: Any) -> dict[str, Any]:

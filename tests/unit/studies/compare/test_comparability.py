@@ -68,7 +68,9 @@ def test_a_different_answer_is_what_a_gate_is_for(three: Three, of_b: dict[str, 
     a, b = three("a", 10, experiment=experiment_values()), three("b", 20, **{"experiment": experiment_values(), **of_b})
     answer = compare(a, b, RULES)
     assert (answer.asked_otherwise, answer.exit_code) == ((), ExitCode.HOLDS)
-    assert comparison.headline(answer).startswith("B is ") or comparison.headline(answer).endswith("no difference shown")
+    assert comparison.headline(answer).startswith("B is ") or comparison.headline(answer).endswith(
+        "no difference shown"
+    )
 
 
 def test_data_are_what_is_in_the_file(three: Three) -> None:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.artifacts.run_folder import MATRIX, read_study
-from streamgauge.config.experiment import Experiment, build
+from streamgauge.config.experiment import Experiment, Quick, build
 from streamgauge.config.experiment_file import read, to_toml
 from streamgauge.config.matrix import with_settings
 from streamgauge.core.errors import InputError, MachineError
@@ -98,6 +98,16 @@ def test_a_finished_matrix_runs_nothing_again(run: Run) -> None:
     again, given, _ = run("sustained", resume=folder, numbers="1,2")
     assert rates(given) == [2000]
     assert numbers(again) == [(1, "sustained"), (2, "sustained"), (3, "undecided")]
+
+
+def test_a_look_repeats_a_disturbed_cell_once(tmp_path: Path, run: Run) -> None:
+    """Its second verdict stands; a whole experiment repeats nothing by itself."""
+    quick = matrix_experiment(tmp_path).model_copy(update={"quick": Quick(look=True)})
+    assert quick.is_quick_look
+    result, given, _ = run("invalid", "sustained", "invalid", "invalid", "sustained", experiment=quick)
+    assert rates(given) == [1000, 1000, 2000, 2000, 3000]
+    assert numbers(result) == [(1, "sustained"), (2, "invalid"), (3, "sustained")]
+    assert numbers(run("invalid", "sustained", "sustained")[0])[0] == (1, "invalid")
 
 
 def test_only_named_cells_run(run: Run) -> None:
