@@ -20,10 +20,11 @@ from streamgauge.artifacts import series_files
 from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.codes import StudyHead
 from streamgauge.results.comparison import Comparison, ScaleComparison
-from streamgauge.results.matrix import CellFigures, MatrixResult, SinkFigures
+from streamgauge.results.matrix import CellFigures, MatrixResult, PublishedTable, SinkFigures
 from streamgauge.results.profile import OperatorProfile
 from streamgauge.results.run import Result
 from streamgauge.results.scalability import ScaleResult
+from streamgauge.results.scorecard import Scorecard
 
 FILES: Mapping[str, tuple[type[BaseModel], tuple[str, ...]]] = {
     "result.json": (Result, (
@@ -37,6 +38,7 @@ FILES: Mapping[str, tuple[type[BaseModel], tuple[str, ...]]] = {
     "scale.json": (ScaleResult, ("cells", "capacities, demands, fits, published")),
     "compare --json": (Comparison, ("a, not_the_same, figures, gates",)),
     "compare of two studies --json": (ScaleComparison, ("a, not_the_same, capacities, demands",)),
+    "scorecard --json": (Scorecard, ("studies, criteria, ratings, picks",)),
 }  # fmt: skip
 """File to its model, and to the lists of what its top-level fields hold."""
 
@@ -122,7 +124,7 @@ def is_elsewhere(model: type[BaseModel], owner: type[BaseModel], name: str) -> b
     """Whether a field is explained elsewhere: the head of a study, or the figures of a cell of another matrix."""
     if issubclass(owner, StudyHead) and name in StudyHead.model_fields:
         return owner is not StudyHead
-    if model is ScaleResult and owner is SinkFigures:
+    if (model, owner) in ((ScaleResult, SinkFigures), (Scorecard, PublishedTable)):
         return True
     return (
         owner is CellFigures or (model is ScaleResult and issubclass(owner, CellFigures))
