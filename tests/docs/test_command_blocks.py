@@ -60,8 +60,8 @@ NOT_RUN = {
 """Beginnings of blocks that no test can run, with the reason."""
 SHORTER = {
     "run": ("--warmup", "2s", "--duration", "10s"),
-    "sustain": ("--warmup", "2s", "--duration", "10s", "--tolerance", "50%"),
-    "scale": ("--warmup", "2s", "--duration", "10s", "--tolerance", "50%"),
+    "sustain": ("--warmup", "2s", "--duration", "10s", "--tolerance", "50%", "--trials-max", "4"),
+    "scale": ("--warmup", "2s", "--duration", "10s", "--tolerance", "50%", "--loads", "50k,100k"),
     "sweep": ("--warmup", "2s", "--duration", "10s", "--loads", "50%,100%"),
     "anatomy": ("--warmup", "2s", "--duration", "10s"),
     "characterize": ("--slices", "5", "--slice-events", "1k", "--warmup-slices", "1"),
@@ -248,6 +248,7 @@ def leave_earlier_runs(block: str, shell: dict[str, str]) -> None:
 
 @pytest.mark.spark
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("page", "block"), blocks_to_run(), ids=[block.split("\n")[0] for _, block in blocks_to_run()])
 def test_a_block_of_a_page_runs(page: str, block: str, shell: dict[str, str]) -> None:
     """Every command comes to an answer; a machine that is busy or slow may make it another answer. A comparison may
