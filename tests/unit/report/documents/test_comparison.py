@@ -135,7 +135,7 @@ def test_settings_that_one_side_lacks_are_counted_and_what_is_the_same_is_said()
     of = comparison().model_copy(update={"not_the_same": differing})
     facts = [fact.parts for fact in comparison_document.document(of).facts if fact.name == "not the same"]
     assert [values[0] for values in facts] == ["transport", "load.seed", "settings of one side only"]
-    assert facts[-1][1].startswith("A 1, B 2;")
+    assert str(facts[-1][1]).startswith("A 1, B 2;")
     assert "settings.y" in rendered(of)
     assert comparison_document.same_parts(of) == ["workload", "parameters", "engine", "isolation", "machine"]
     assert comparison_document.headline(of).startswith("A and B differ in transport; B is better in 1 of 4")
