@@ -100,7 +100,11 @@ def test_kill_9_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda sign: sign.name)
+@pytest.mark.parametrize(
+    "sign",
+    [signal.SIGINT, *(pytest.param(other, marks=pytest.mark.long) for other in (signal.SIGTERM, signal.SIGHUP))],
+    ids=lambda sign: sign.name,
+)
 def test_a_command_that_gets_a_signal_leaves_its_run_folder_only(tmp_path: Path, sign: signal.Signals) -> None:
     """What was measured is kept, and the verdict says why there is no more; no Java was needed."""
     with started_command(tmp_path, RUN, results_flow) as (command, children):

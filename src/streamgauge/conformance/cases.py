@@ -118,6 +118,11 @@ CASES: dict[str, Case] = {
         PURCHASES.window(session("50ms"), keys="user_id").aggregate(n="count(*)").sink("out"),
         1_000,
     ),
+    "window after session": Case(
+        PURCHASES.window(session("50ms"), keys="user_id").aggregate(n="count(*)")
+        .window(tumble("1s"), keys="n").aggregate(sessions="count(*)").sink("out"),
+        12,
+    ),
     "window by count": Case(
         PURCHASES.window(count(10, slide=5), keys="gem_pack_id").aggregate(revenue="sum(price)").sink("out"), 1_000
     ),
@@ -134,6 +139,9 @@ CASES: dict[str, Case] = {
         PURCHASES.join(ADS, window=tumble("1s"), on=("user_id", "gem_pack_id")).sink("out"), 10, "windowed_join"
     ),
     "interval join": Case(
+        PURCHASES.interval_join(ADS, on=("user_id", "gem_pack_id"), latest="1s").sink("out"), 10, "windowed_join"
+    ),
+    "interval join of earlier rows": Case(
         PURCHASES.interval_join(ADS, on=("user_id", "gem_pack_id"), earliest="-3s", latest="-1s").sink("out"),
         10, "windowed_join",
     ),

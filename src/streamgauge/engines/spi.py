@@ -376,7 +376,7 @@ class EnginePlugin:
         """
         return 0
 
-    def unseen_us(self, flow: Flow, options: Mapping[str, str]) -> int:
+    def unseen_us(self, request: StartRequest) -> int:
         """How long it may have read an event before its progress shows it.
 
         Example: offsets that are committed when the last window of their events has closed.

@@ -123,7 +123,7 @@ class ResolvedExperiment:
     @property
     def unseen_s(self) -> float:
         """For how long nothing may show that an event was read, seconds."""
-        of_engine_us = entry(self.engine.name).unseen_us(self.flow, self.engine_options)
+        of_engine_us = entry(self.engine.name).unseen_us(self._request)
         return max(self.workload.unseen_s, of_engine_us / US)
 
     @cached_property

@@ -334,7 +334,12 @@ SLIDING: dict[str, Flow] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", STATEFUL | SLIDING)
+IN_LONG = ("windows by count, of words", "a broadcast edge after conditions, string keys", "of a source")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name in IN_LONG)) for name in STATEFUL | SLIDING]
+)
 def test_a_keyed_process_goes_on_over_batches(spark_with_state: Any, tmp_path: Path, name: str) -> None:
     """As a stream it is the oracle's answer, though events of one key come in several batches and instances; windows of
     a process too, of rows that the source packs and of computed ones, and with a window after it.

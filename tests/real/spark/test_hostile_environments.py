@@ -48,7 +48,8 @@ def foreign_spark(folder: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("workload", ["filter", pytest.param(str(EXAMPLES / "enrich.py"), marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("workload", ["filter", str(EXAMPLES / "enrich.py")])
 def test_a_job_runs_whatever_other_programs_have_left(tmp_path: Path, workload: str) -> None:
     """The result names what was set aside. Of a user job, stream and batch run both start a Spark."""
     hosts = tmp_path / "hosts"

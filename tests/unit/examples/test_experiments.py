@@ -11,7 +11,8 @@ from streamgauge.core.exit_codes import ExitCode
 from streamgauge.preflight import generator_ceiling
 from streamgauge.results.matrix import MatrixPlan, MatrixResult
 from streamgauge.studies.capacity import sustain
-from streamgauge.studies.matrix.quick_look import CELLS_MAX, SECONDS_MAX
+from streamgauge.studies.matrix.cells import LOOK_S_MAX
+from streamgauge.studies.matrix.quick_look import CELLS_MAX
 from tests.helpers_modules import ROOT
 from tests.unit.cli.helpers_commands import call_and_read, command
 
@@ -34,7 +35,7 @@ def test_a_file_can_be_planned(
     code, shown, said = call_and_read(monkeypatch, capsys, "experiment", file, "--quick", "--dry-run", "--json")
     assert (code, said) == (0, "")
     plan = MatrixPlan.model_validate_json(shown)
-    assert (plan.quick, 1 <= len(plan.cells) <= CELLS_MAX, 0 < plan.seconds <= SECONDS_MAX) == (True, True, True)
+    assert (plan.quick, 1 <= len(plan.cells) <= CELLS_MAX, 0 < plan.seconds <= LOOK_S_MAX) == (True, True, True)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -14,8 +14,8 @@ from streamgauge.core.formatting import format_size
 from streamgauge.core.machine_check import MachineCheck
 from streamgauge.core.plugin_options import IDIOMATIC, TUNED, Fetch, Setting, with_defaults
 from streamgauge.core.units import parse_duration, parse_size, parse_whole
-from streamgauge.dataflow.nodes import Flow, InWindows, Node, OpaqueNode, Process
-from streamgauge.engines.spi import Capabilities, EnginePlugin, TuningProfile, node_names
+from streamgauge.dataflow.nodes import InWindows, Node, OpaqueNode, Process
+from streamgauge.engines.spi import Capabilities, EnginePlugin, StartRequest, TuningProfile, node_names
 from streamgauge.system.java import jars_check, pyspark_check
 
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ class JvmPlugin(EnginePlugin):
     counts: ClassVar[Mapping[str, int]] = {}
     always_set: ClassVar[Collection[str]]
 
-    def unseen_us(self, flow: Flow, options: Mapping[str, str]) -> int:
-        return MS * milliseconds(with_defaults(options, self.capabilities.settings)[self.commits])
+    def unseen_us(self, request: StartRequest) -> int:
+        return MS * milliseconds(with_defaults(request.options, self.capabilities.settings)[self.commits])
 
     def option_problems(self, options: Mapping[str, str]) -> Iterable[Problem]:
         """Also sizes and times that cannot be read, and times that are too short."""

@@ -1,12 +1,9 @@
 """The plugin of Kafka Streams."""
 
-from collections.abc import Mapping
-
 from streamgauge.core.clock import US
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import (
     Distinct,
-    Flow,
     IntervalJoin,
     Node,
     RunningAggregate,
@@ -47,13 +44,14 @@ class KafkaStreamsPlugin(JvmPlugin):
         before = (slide_us(each) or 0 for each in graph.inputs(node))
         return max(before, default=0) if isinstance(node, WAITING) else 0
 
-    def unseen_us(self, flow: Flow, options: Mapping[str, str]) -> int:
+    def unseen_us(self, request: StartRequest) -> int:
         """At most a commit interval for the input, and one for each topic of the job's own.
 
         The driver takes an event as processed when each of them was read once more after it.
         """
-        own_topics = sum(OWN_TOPICS.get(type(node), 0) for node in graph.operators(flow))
-        return super().unseen_us(flow, options) * (own_topics + 1)
+        nodes = graph.operators(request.flow) if request.flow else ()
+        own_topics = sum(OWN_TOPICS.get(type(node), 0) for node in nodes)
+        return super().unseen_us(request) * (own_topics + 1)
 
 
 def _levels(node: Node) -> int:

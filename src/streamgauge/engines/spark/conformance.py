@@ -19,9 +19,10 @@ REAL_TIME = TestConf(
     gaps={
         **gaps(
             "notyet", "real-time mode does not support it",
-            "lookup", "union", "session window", "window by count", "distinct in a window", "top",
+            "lookup", "union", "session window", "window after session", "window by count", "distinct in a window",
+            "top",
             "aggregate of aggregate", "windowed join", "interval join", "interval join of equal times",
-            "interval join of later rows", "stateless process", "keyed process",
+            "interval join of earlier rows", "interval join of later rows", "stateless process", "keyed process",
         ),
         **gaps("notimpl", "it writes to one sink", "several sinks", "sinks of several modes"),
     },
@@ -32,8 +33,9 @@ DSTREAM = TestConf(
     gaps={
         **gaps(
             "never", "DStreams have no watermark",
-            "session window", "window by count", "distinct", "distinct in a window", "interval join",
-            "interval join of equal times", "interval join of later rows", "stateless process", "keyed process",
+            "session window", "window after session", "window by count", "distinct", "distinct in a window",
+            "interval join", "interval join of earlier rows", "interval join of later rows",
+            "interval join of equal times", "stateless process", "keyed process",
         ),
         **gaps("notimpl", "it writes to one sink", "several sinks", "sinks of several modes"),
     },

@@ -27,9 +27,8 @@ SETTINGS = (
     *JOB_SETTINGS,
 )
 """The defaults are those of the profile `tuned`."""
-STORMS_OWN = {"spins": "1000", "watermark_interval": "1s"}
-"""What these options are where a job sets nothing, with Storm's own windows. It would let any
-number of tuples be on their way."""
+STORMS_OWN = {"spins": "1000"}
+"""What these options are where a job sets nothing."""
 COUNTS = {"pending": 1, "spins": 0}
 """The options that are whole numbers, and the least of each."""
 LEAST_S = {"watermark_interval": 0.001, "commit_interval": 0.01}
@@ -47,8 +46,10 @@ FIXED = {
 }
 ALWAYS_SET = {
     "pending", "streamgauge.pending", "commit_interval", "streamgauge.commit.ms", "topology.message.timeout.secs",
+    "watermark_interval", "streamgauge.watermark.ms",
 }  # fmt: skip
-"""What each profile sets to something else than Storm does by itself."""
+"""What each profile sets to something else than Storm does by itself, or what Storm has only for its own windows, such
+as its watermark interval of 1 s."""
 
 CAPABILITIES = capabilities(
     "storm",

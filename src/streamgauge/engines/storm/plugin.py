@@ -39,16 +39,16 @@ class StormPlugin(JvmPlugin):
         """Also windows that hold more tuples than may be on their way, after which a spout sends none for good."""
         problems = list(super().request_problems(request))
         yield from problems
-        if problems or request.flow is None or not (in_windows_us := _in_windows_us(request.flow, request.options)):
+        if problems or request.flow is None or not (kept_us := self.kept_us(request)):
             return
-        chosen, windows = with_defaults(request.options, CAPABILITIES.settings), _windows(request.flow)
-        for one in windows:
+        chosen = with_defaults(request.options, CAPABILITIES.settings)
+        for one in _windows(request.flow):
             rule = "must be own where a range is no multiple of its slide, because Storm's own windows end at those"
             shown = f"storm with a range of {one.range_us / US:g} s and a slide of {one.slide_us / US:g} s"
             yield from broken(Rule(one.range_us % one.slide_us == 0, "option windows", rule, shown, "leave it out"))
         if chosen["ackers"] == "0":
             return
-        seconds = (in_windows_us + self.watermark_delay_us(request)) / US + ON_THE_WAY_S
+        seconds = kept_us / US + ON_THE_WAY_S
         needed, limit = math.ceil(request.rate_per_s * seconds), pending(chosen)
         if needed > limit:
             memory = f"memory={math.ceil(needed * PENDING_BYTES / 2**20)}MiB"
@@ -72,10 +72,9 @@ class StormPlugin(JvmPlugin):
         in_windows_us = _in_windows_us(request.flow, request.options) if request.flow else 0
         return in_windows_us + self.watermark_delay_us(request)
 
-    def unseen_us(self, flow: Flow, options: Mapping[str, str]) -> int:
+    def unseen_us(self, request: StartRequest) -> int:
         """Its own windows acknowledge a tuple when a window closes that no longer has it."""
-        in_windows_us = _in_windows_us(flow, options)
-        return super().unseen_us(flow, options) + in_windows_us + round(SKEW_S * US) * bool(in_windows_us)
+        return super().unseen_us(request) + self.kept_us(request)
 
 
 def _windows(flow: Flow) -> list[Window]:

@@ -38,6 +38,9 @@ from streamgauge.trial.progress import Show, snapshots
 from streamgauge.trial.trial_result import TrialResult
 from streamgauge.user_workloads.lookup import changed_files
 
+LOOK_S_MAX = 600.0
+"""The time of a look, seconds."""
+
 
 @dataclass(frozen=True)
 class CheckedCell:

@@ -13,6 +13,7 @@ A matrix that is killed keeps every cell that ended; `--resume` runs the others.
 """
 
 import os
+import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -31,6 +32,7 @@ from streamgauge.core.trial import TrialSnapshot
 from streamgauge.preflight.machine_requirements import require_machine
 from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult, PlannedCell, PublishedTable, Sweep
 from streamgauge.studies.matrix.cells import (
+    LOOK_S_MAX,
     TABLES,
     CheckedCell,
     Observers,
@@ -123,9 +125,11 @@ def run_matrix(
         by_number = {cell.number: cell for cell in cells}
         _write(folder, result, by_number, on_study)
         observer.begin(result, len(chosen))
-        for cell in chosen:
+        look_ends = time.monotonic() + LOOK_S_MAX * experiment.is_quick_look  # searches repeat their trials themselves
+        for index, cell in enumerate(chosen):
             figures = perform_within(folder, cell.number, cell.experiment, observers)
-            if figures.verdict == "invalid" and cell.experiment.is_quick_look:  # a search repeats its trials itself
+            to_run_s = sum(one.seconds or 0.0 for one in checked[index:])
+            if figures.verdict == "invalid" and time.monotonic() + to_run_s < look_ends:
                 figures = perform_within(folder, cell.number, cell.experiment, observers)
             row = MatrixCell(
                 number=cell.number, settings=dict(cell.settings), repetition=cell.repetition, **dict(figures)

@@ -10,15 +10,15 @@ from itertools import accumulate
 from streamgauge.config.experiment import Experiment, Matrix, Quick, Sweep, build
 from streamgauge.config.matrix import expand, run_order, select, values_of
 from streamgauge.core.errors import Rule, require, require_all
-from streamgauge.studies.matrix.cells import check_cells
+from streamgauge.studies.matrix.cells import LOOK_S_MAX, check_cells
 from streamgauge.studies.matrix.sweep import as_matrix
 
-CELLS_MAX, SECONDS_MAX = 8, 600.0
+CELLS_MAX = 8
 _RATE = 'rate = "20k" below [quick], a rate that each cell surely holds'
 
 
 def quick_look(experiment: Experiment, numbers: str | None = None) -> Experiment:
-    """The matrix of at most `CELLS_MAX` short trials in at most `SECONDS_MAX` seconds, which lists what it leaves out.
+    """The matrix of at most `CELLS_MAX` short trials in at most `LOOK_S_MAX` seconds, which lists what it leaves out.
 
     `numbers`: the cells of the file to choose from, as for `--cells`.
 
@@ -44,8 +44,8 @@ def quick_look(experiment: Experiment, numbers: str | None = None) -> Experiment
     matrix = short.matrix or Matrix()
     checked = check_cells(run_order(cells, matrix) if numbers is None else select(cells, numbers))
     times = list(accumulate(one.seconds or 0.0 for one in checked[:CELLS_MAX]))
-    count = sum(seconds <= SECONDS_MAX for seconds in times)
-    rule, way_out = f"must leave time for a trial within {SECONDS_MAX / 60:g} min", 'duration = "20s" below [quick]'
+    count = sum(seconds <= LOOK_S_MAX for seconds in times)
+    rule, way_out = f"must leave time for a trial within {LOOK_S_MAX / 60:g} min", 'duration = "20s" below [quick]'
     require(count, "quick.duration", rule, f"{times[0]:.0f} s", way_out)
     settings = [{name: value for name, value in one.cell.settings.items() if value is not None} for one in checked]
     left_out = (*settings[count:], *matrix.left_out)

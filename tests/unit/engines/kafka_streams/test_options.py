@@ -51,6 +51,6 @@ def test_windows_of_windows_close_a_slide_later() -> None:
 )
 def test_progress_is_seen_after_a_commit_for_each_topic(case: str, commits: int) -> None:
     """The input's, and those of the job's own."""
-    flow, plugin = CASES[case].flow, KafkaStreamsPlugin()
-    assert plugin.unseen_us(flow, {}) == commits * 1_000_000
-    assert plugin.unseen_us(flow, {"commit_interval": "200ms"}) == commits * 200_000
+    request, plugin = replace(ONE, flow=CASES[case].flow), KafkaStreamsPlugin()
+    assert plugin.unseen_us(request) == commits * 1_000_000
+    assert plugin.unseen_us(replace(request, options={"commit_interval": "200ms"})) == commits * 200_000

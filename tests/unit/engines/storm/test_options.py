@@ -98,7 +98,7 @@ def test_a_search_is_held_against_its_first_rate_and_partitions_against_their_sk
 
 
 @pytest.mark.parametrize(
-    ("options", "unseen_s"), [({}, 1.0), ({"commit_interval": "9s"}, 9.0), ({"windows": "storm"}, 15.0)]
+    ("options", "unseen_s"), [({}, 1.0), ({"commit_interval": "9s"}, 9.0), ({"windows": "storm"}, 13.0)]
 )
 def test_storms_own_windows_show_that_a_tuple_was_read_when_the_next_one_closes(
     options: dict[str, str], unseen_s: float

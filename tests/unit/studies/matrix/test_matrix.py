@@ -100,14 +100,19 @@ def test_a_finished_matrix_runs_nothing_again(run: Run) -> None:
     assert numbers(again) == [(1, "sustained"), (2, "sustained"), (3, "undecided")]
 
 
-def test_a_look_repeats_a_disturbed_cell_once(tmp_path: Path, run: Run) -> None:
-    """Its second verdict stands; a whole experiment repeats nothing by itself."""
+def test_a_look_repeats_a_disturbed_cell_once(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its second verdict stands. A look without time for it repeats nothing, as a whole experiment."""
     quick = matrix_experiment(tmp_path).model_copy(update={"quick": Quick(look=True)})
     assert quick.is_quick_look
     result, given, _ = run("invalid", "sustained", "invalid", "invalid", "sustained", experiment=quick)
     assert rates(given) == [1000, 1000, 2000, 2000, 3000]
     assert numbers(result) == [(1, "sustained"), (2, "invalid"), (3, "sustained")]
     assert numbers(run("invalid", "sustained", "sustained")[0])[0] == (1, "invalid")
+    seconds = plan_matrix(quick).seconds
+    for look_s, repeated in ((seconds + 60.0, True), (seconds - 1.0, False)):
+        monkeypatch.setattr(matrix_module, "LOOK_S_MAX", look_s)
+        _, given, _ = run("invalid", *["sustained"] * (2 + repeated), experiment=quick)
+        assert (len(given) > 3) == repeated
 
 
 def test_only_named_cells_run(run: Run) -> None:
