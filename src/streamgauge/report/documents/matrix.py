@@ -117,7 +117,7 @@ def _sentences(result: MatrixResult) -> Iterator[str]:
     good = [row for row in result.cells if row.verdict in ("sustained", None) and getattr(row, field) is not None]
     if good and not result.quick:  # its rates were given
         best = max(good, key=lambda row: float(getattr(row, field)))
-        place = f" with {_setting_texts(best)}" if best.settings else ""
+        place = f" with {_setting_texts(best.settings)}" if best.settings else ""
         late = f"; event time p50 {format_us(best.event_time_p50_us)}" if best.event_time_p50_us is not None else ""
         yield f"The highest {what} rate is {format_rate(getattr(best, field), 'events/s')}{place}{late}."
 
@@ -128,13 +128,19 @@ def plan_document(plan: MatrixPlan) -> Document:
     also = f", and {unforeseen} whose time cannot be foreseen" if unforeseen else ""
     also += f", {_in_minutes(plan.search_s)} of them for a search first" if plan.search_s else ""
     many = f"{len(plan.cells)} cell{'s' * (len(plan.cells) != 1)}"
-    columns = (*numbers("cell", *["load"] * bool(plan.sweep)), *texts(*plan.varied), *numbers("repetition", "minutes"))
+    varied = any(_setting_texts(cell.settings) for cell in plan.cells)  # before its search a sweep has no rates
+    repeated = any(cell.repetition > 1 for cell in plan.cells)
+    columns = (
+        *numbers("cell", *["load"] * bool(plan.sweep)),
+        *[Column("settings", prose=True)] * varied,
+        *numbers(*["repetition"] * repeated, "minutes"),
+    )
     rows = (
         (
             str(cell.number),
             *_load(plan.sweep, cell),
-            *_settings(plan.varied, cell),
-            str(cell.repetition),
+            *[_setting_texts(cell.settings)] * varied,
+            *[str(cell.repetition)] * repeated,
             NONE if cell.seconds is None else _in_minutes(cell.seconds),
         )
         for cell in plan.cells
@@ -168,10 +174,9 @@ def _load(sweep: Sweep | None, cell: MatrixCell | PlannedCell) -> tuple[str, ...
 def _left_out(left_out: Sequence[Mapping[str, Any]]) -> Iterator[Section]:
     """The cells that a quick look leaves out, if there are any."""
     if left_out:
-        names = dict.fromkeys(name for one in left_out for name in one)
-        rows = (tuple(format_value(one.get(name)) for name in names) for one in left_out)
         many = Paragraph(f"The quick look leaves {len(left_out)} out:", terminal=True)
-        listed = table("Cells that the quick look leaves out", texts(*names), rows, terminal=True)
+        columns, rows = (Column("settings", prose=True),), ((_setting_texts(one),) for one in left_out)
+        listed = table("Cells that the quick look leaves out", columns, rows, terminal=True)
         yield Section("left-out", "Left out", (many, listed), "Left out")
 
 
@@ -181,7 +186,7 @@ def cell_line(row: MatrixCell, planned: int) -> str:
     latency = f"event time p50 {format_us(row.event_time_p50_us)}, p99 {format_us(row.event_time_p99_us)}"
     parts = [
         f"{row.number} of {planned}",
-        _setting_texts(row),
+        _setting_texts(row.settings),
         f"repetition {row.repetition}" if row.repetition > 1 else "",
         _verdict(row),
         rate or (f"ingested {format_rate(row.ingested_per_s)}" if row.ingested_per_s is not None else ""),
@@ -193,8 +198,9 @@ def cell_line(row: MatrixCell, planned: int) -> str:
     return "   ".join(part for part in parts if part)
 
 
-def _setting_texts(row: MatrixCell) -> str:
-    return ", ".join(f"{name}={format_value(value)}" for name, value in row.settings.items())
+def _setting_texts(settings: Mapping[str, Any]) -> str:
+    """`engine=spark, load.rate=10k`: a cell has at most a few settings, and columns of all would be narrow."""
+    return ", ".join(f"{name}={format_value(value)}" for name, value in settings.items() if value is not None)
 
 
 def _remarks(result: MatrixResult) -> Iterator[Paragraph]:

@@ -245,7 +245,6 @@ def _show_table(to: Console, table: Table) -> None:
             justify="right" if column.number else "left",
             no_wrap=bool(place) and column.number,
             overflow="fold",
-            vertical="bottom",
         )
     for row in table.rows:
         made.add_row(*(Text(row.cells[n].text, _CELLS.get(row.cells[n].style, "")) for n in shown))
