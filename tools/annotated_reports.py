@@ -33,7 +33,7 @@ MARKS: dict[str, list[str]] = {
     ],
     "not-sustained": [VERDICT, ".because", "were offered for", "ended early", "Next:", RATE, BACKLOG],
     "readme": [],
-    "undecided": [VERDICT, ".because", "were offered for", "ended early|extended", "Next:"],
+    "undecided": [VERDICT, ".because", "were offered for", "Note: progress", "Next:"],
 }
 """What the numbers mark, in order: a CSS selector, or the first words of an element (alternatives by `|`)."""
 
