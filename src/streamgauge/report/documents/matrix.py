@@ -199,7 +199,7 @@ def cell_line(row: MatrixCell, planned: int) -> str:
 
 
 def _setting_texts(settings: Mapping[str, Any]) -> str:
-    """`engine=spark, load.rate=10k`: a cell has at most a few settings, and columns of all would be narrow."""
+    """`load.rate=10k, transport=kafka`: a cell has at most a few settings, and columns of all would be narrow."""
     return ", ".join(f"{name}={format_value(value)}" for name, value in settings.items() if value is not None)
 
 
