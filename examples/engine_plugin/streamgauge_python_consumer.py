@@ -55,7 +55,7 @@ RowWise = Callable[[Rows], Rows]
 class PythonConsumerPlugin(EnginePlugin):
     """What the driver asks before a start."""
 
-    interface = 2
+    interface = 3
     capabilities = Capabilities(
         name="python-consumer",
         summary="a plain Python loop: an example of an engine",

@@ -19,7 +19,7 @@ from streamgauge.engines.local_cluster import LocalCluster
 from streamgauge.engines.operator_profiler import OperatorProfiler
 from streamgauge.transports.spi import Edge
 
-INTERFACE = 2
+INTERFACE = 3
 """The number of this interface. It rises with each change that an older plugin would not survive."""
 
 

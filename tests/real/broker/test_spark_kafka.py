@@ -110,7 +110,9 @@ def test_one_spark_and_one_broker_carry_trial_after_trial(tmp_path: Path) -> Non
         assert latency.event_time_us.max > least_us  # type: ignore[operator]
         assert latency.processing_time_us is None
     assert first.result.driver is not None
-    assert first.result.driver.read_skew_us_max < US
+    late = first.result.driver.slip_us  # partitions come apart where the driver had no CPU, by no more than that
+    assert late is not None
+    assert first.result.driver.read_skew_us_max < US + late.max
     assert any("is what spark reports of its batches" in note for note in first.result.notes)
     assert first.result.settings["watermark_delay"] == "1 second (auto)"
     assert first.result.settings["source"].startswith("Spark's own for Kafka: ")

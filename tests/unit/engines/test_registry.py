@@ -97,18 +97,18 @@ def test_a_name_taken_twice_is_refused_by_both_distributions(
 PLANTED = """
 from streamgauge.engines.spi import Capabilities, EnginePlugin
 class Renamed(EnginePlugin):
-    interface = 2
+    interface = 3
     capabilities = Capabilities("other", "", ("Source",), ("append",), ("memory",))
 class Flying(EnginePlugin):
-    interface = 2
+    interface = 3
     capabilities = Capabilities("planted", "", ("Source",), ("append",), ("pigeon",))
 class Nameless(EnginePlugin):
-    interface = 2
+    interface = 3
 class Silent(EnginePlugin):
-    interface = 2
+    interface = 3
     capabilities = Capabilities("planted", "", ("Source",), ("append",), ("memory", "kafka"))
 class Newer(Silent):
-    interface = 3
+    interface = 4
 class Old(EnginePlugin):
     capabilities = Silent.capabilities
 """
@@ -123,8 +123,8 @@ class Old(EnginePlugin):
         ("planted_engine:Renamed", "must have the name of its entry point, but its capabilities say 'other'"),
         ("planted_engine:Flying", "must read transports of memory, kafka, socket"),
         ("planted_engine:Silent", "must say in its capabilities which encodings it reads over kafka"),
-        ("planted_engine:Old", "must be written for engine interface 2 (interface = 2), and is for 1"),
-        ("planted_engine:Newer", "must be written for engine interface 2 (interface = 2), and is for 3"),
+        ("planted_engine:Old", "must be written for engine interface 3 (interface = 3), and is for 1"),
+        ("planted_engine:Newer", "must be written for engine interface 3 (interface = 3), and is for 4"),
         ("json:JSONDecoder", "must be a class that extends streamgauge.engines.spi.EnginePlugin"),
     ],
 )

@@ -7,7 +7,7 @@ from streamgauge.engines.spi import Capabilities, EnginePlugin, node_names
 class OraclePlugin(EnginePlugin):
     """Capabilities only."""
 
-    interface = 2
+    interface = 3
     capabilities = Capabilities(
         name="oracle",
         summary="DuckDB: what the right answer is",

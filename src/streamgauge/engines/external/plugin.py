@@ -14,7 +14,7 @@ from streamgauge.user_workloads.program_node import PARALLELISM, launch_of
 class ExternalPlugin(EnginePlugin):
     """A program of the user's own. It has no options, because its file has its settings."""
 
-    interface = 2
+    interface = 3
     capabilities = Capabilities(
         name="external",
         summary="a program of your own that reads and writes Kafka",

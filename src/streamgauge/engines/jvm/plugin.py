@@ -86,7 +86,7 @@ class JvmPlugin(EnginePlugin):
     that each profile sets to something else than the engine does by itself.
     """
 
-    interface = 2
+    interface = 3
     memory_option = "memory"
     engine: ClassVar[str]
     commits: ClassVar[str] = "commit_interval"

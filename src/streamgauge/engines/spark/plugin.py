@@ -33,7 +33,7 @@ from streamgauge.engines.spi import (
 class _PluginOfMode(EnginePlugin):
     """What the three modes share. `mode`: a name in `engine`, which is loaded at a start."""
 
-    interface = 2
+    interface = 3
     memory_option = "driver_memory"
     mode: str
 

@@ -19,7 +19,7 @@ from streamgauge.engines.synthetic.options import KINDS, SETTINGS, read_options
 class SyntheticPlugin(EnginePlugin):
     """A consumer of stated capacity."""
 
-    interface = 2
+    interface = 3
     capabilities = Capabilities(
         name="known",
         summary="a consumer of known capacity, to try the instrument on",

@@ -125,11 +125,12 @@ def run_matrix(
         by_number = {cell.number: cell for cell in cells}
         _write(folder, result, by_number, on_study)
         observer.begin(result, len(chosen))
-        look_ends = time.monotonic() + LOOK_S_MAX * experiment.is_quick_look  # searches repeat their trials themselves
+        begun = time.monotonic()
         for index, cell in enumerate(chosen):
             figures = perform_within(folder, cell.number, cell.experiment, observers)
-            to_run_s = sum(one.seconds or 0.0 for one in checked[index:])
-            if figures.verdict == "invalid" and time.monotonic() + to_run_s < look_ends:
+            with_repeat_s = time.monotonic() - begun + sum(one.seconds or 0.0 for one in checked[index:])
+            # Searches repeat their trials themselves.
+            if experiment.is_quick_look and figures.verdict == "invalid" and with_repeat_s < LOOK_S_MAX:
                 figures = perform_within(folder, cell.number, cell.experiment, observers)
             row = MatrixCell(
                 number=cell.number, settings=dict(cell.settings), repetition=cell.repetition, **dict(figures)

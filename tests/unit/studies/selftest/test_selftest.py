@@ -118,8 +118,8 @@ def test_without_a_stall_its_proof_fails() -> None:
 
 @pytest.mark.process
 def test_a_planted_stall_is_seen() -> None:
-    """b: event time shows it, in a p99 that enough reads carry."""
-    made: Any = checks.stall(SHORT)
+    """b: event time shows it, in a p99 that enough reads carry; beside other tests they may be too few at first."""
+    made: Any = next((made for _ in range(3) if (made := checks.stall(SHORT)).value is not None), None)
     assert made.value >= checks.STALL_SHARE_MIN * checks.STALL_S
 
 
