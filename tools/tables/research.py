@@ -24,6 +24,8 @@ BAR = "\\|"
 ABOVE = ("tuning", "took")
 """Columns that a page leaves out: the heading has the profile."""
 _UNIT = re.compile(r"(?<=\d) (?=[^\d\s])")
+OURS = "Latency against load"
+"""The section of experiments/README.md whose experiments are in no paper."""
 WORDS_MAX = 300
 """Words of a page outside of its tables."""
 _EXPERIMENT = re.compile(
@@ -94,7 +96,7 @@ def page(file: Path) -> str:
     if study.quick:
         blocks.append("**A look**, not a figure: one short trial a cell, at a given rate, no search.")
     blocks += [
-        f"In the paper: {listed.what}.",
+        f"{'What it asks' if listed.work == OURS else 'In the paper'}: {listed.what}.",
         f"What differs: {listed.differs}.",
         *([remarks.read_text().strip()] if remarks.exists() else []),
         f"```\n{_command(study, listed)}\n```",
