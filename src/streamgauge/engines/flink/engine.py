@@ -43,5 +43,6 @@ class FlinkEngine(JvmEngine):
 
     def latest_state(self, scratch: Path) -> str | None:
         """The latest checkpoint that is whole."""
-        whole = sorted((scratch / "checkpoints").glob("*/chk-*/_metadata"), key=lambda file: file.stat().st_mtime_ns)
-        return whole[-1].parent.as_uri() if whole else None
+        whole = (file.parent for file in (scratch / "checkpoints").glob("*/chk-*/_metadata"))
+        latest = max(whole, key=lambda folder: int(folder.name.removeprefix("chk-")), default=None)
+        return None if latest is None else latest.as_uri()

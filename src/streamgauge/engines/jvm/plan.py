@@ -169,11 +169,6 @@ def kinds() -> tuple[type, ...]:
     return (Source, *(kind for kind in _fields.registry if kind is not object))
 
 
-def _has_time(node: Node) -> bool:
-    """Whether its rows have a time. Updates have none."""
-    return _has_time(node.input) if isinstance(node, Select) else not isinstance(node, RunningAggregate)
-
-
 def _passed(names: Any) -> list[tuple[str, str]]:
     """Columns as they are."""
     return [(name, backquote(name)) for name in names]
@@ -181,8 +176,7 @@ def _passed(names: Any) -> list[tuple[str, str]]:
 
 @_fields.register
 def _(node: Select) -> dict[str, Any]:
-    time = [(TIME, TIME)] if _has_time(node.input) else []
-    return {"made": [*node.columns, *time], "columns": [*schema.columns(node).items(), *time]}
+    return {"made": [*node.columns, (TIME, TIME)], "columns": [*schema.columns(node).items(), (TIME, TIME)]}
 
 
 @_fields.register

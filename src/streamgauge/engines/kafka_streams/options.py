@@ -22,6 +22,8 @@ STREAMS_OWN = {"state_store": "rocksdb", "emit_interval": "1s"}
 """What these options are where a job sets nothing. It would commit every 30 s, which shows no progress."""
 LEAST_S = {"commit_interval": 0.01, "emit_interval": 0.0, "task_idle": 0.0, "watermark_delay": 0.0}
 """The options that are times, and the least of each."""
+EMIT_S_MAX = 1.0
+"""The longest `emit_interval`, which is the engine's own."""
 NAMES = {
     "commit_interval": "commit.interval.ms", "task_idle": "max.task.idle.ms",
     "emit_interval": "__emit.interval.ms.kstreams.windowed.aggregation__",

@@ -1,6 +1,10 @@
 """The plugin of Kafka Streams."""
 
+from collections.abc import Iterable, Mapping
+
 from streamgauge.core.clock import US
+from streamgauge.core.errors import Problem
+from streamgauge.core.units import parse_duration
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import (
     Distinct,
@@ -14,7 +18,7 @@ from streamgauge.dataflow.nodes import (
 )
 from streamgauge.dataflow.reach import slide_us
 from streamgauge.engines.jvm.plugin import JvmPlugin
-from streamgauge.engines.kafka_streams.options import ALWAYS_SET, CAPABILITIES, LEAST_S, delay_s
+from streamgauge.engines.kafka_streams.options import ALWAYS_SET, CAPABILITIES, EMIT_S_MAX, LEAST_S, delay_s
 from streamgauge.engines.spi import StartRequest
 
 WAITING = (WindowAggregate, SessionAggregate, WindowJoin, Distinct, TopN)
@@ -33,6 +37,15 @@ class KafkaStreamsPlugin(JvmPlugin):
     engine = "streamgauge.engines.kafka_streams.engine:KafkaStreamsEngine"
     least_s = LEAST_S
     always_set = ALWAYS_SET
+
+    def option_problems(self, options: Mapping[str, str]) -> Iterable[Problem]:
+        """Also an `emit_interval` after which windows would have left their store, or the load have ended."""
+        problems = list(super().option_problems(options))
+        asked, setting = options.get("emit_interval", "0s"), "option emit_interval"
+        if not problems and parse_duration(asked, setting) > EMIT_S_MAX:
+            rule = f"must be at most {EMIT_S_MAX:g}s, or the last windows come too late"
+            problems.append(Problem(setting, rule, asked, "--option emit_interval=1s"))
+        return problems
 
     def watermark_delay_us(self, request: StartRequest) -> int:
         """Each operator that waits for later rows adds the delay."""

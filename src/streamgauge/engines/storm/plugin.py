@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from streamgauge.core.clock import US
 from streamgauge.core.errors import Problem, Rule, broken
 from streamgauge.core.plugin_options import with_defaults
-from streamgauge.dataflow.graph import operators
-from streamgauge.dataflow.nodes import Flow, Window, WindowJoin
-from streamgauge.dataflow.reach import reach_us, slide_us
+from streamgauge.dataflow.graph import inputs, operators, sources, walk
+from streamgauge.dataflow.nodes import Explode, Flow, InWindows, Lookup, Node, Select, Source, Where, Window
 from streamgauge.engines.jvm.plugin import JvmPlugin
 from streamgauge.engines.spi import StartRequest
 from streamgauge.engines.storm.options import (
@@ -21,6 +20,8 @@ from streamgauge.engines.storm.options import (
     pending,
 )
 
+ROW_BY_ROW = (Source, Select, Where, Explode, InWindows, Lookup)
+"""The kinds that leave rows in the task that has them."""
 ON_THE_WAY_S = 1.0
 """What may be on its way to a window, beside the tuples that windows hold."""
 
@@ -42,20 +43,23 @@ class StormPlugin(JvmPlugin):
         if problems or request.flow is None or not (kept_us := self.kept_us(request)):
             return
         chosen = with_defaults(request.options, CAPABILITIES.settings)
-        for one in _windows(request.flow):
+        for _, one in _windows(request.flow):
             rule = "must be own where a range is no multiple of its slide, because Storm's own windows end at those"
             shown = f"storm with a range of {one.range_us / US:g} s and a slide of {one.slide_us / US:g} s"
             yield from broken(Rule(one.range_us % one.slide_us == 0, "option windows", rule, shown, "leave it out"))
         if chosen["ackers"] == "0":
             return
         seconds = kept_us / US + ON_THE_WAY_S
-        needed, limit = math.ceil(request.rate_per_s * seconds), pending(chosen)
+        # Each stream has its share of the limit, and nothing says how many of the events are its own.
+        streams = len(sources(request.flow))
+        needed, limit = math.ceil(request.rate_per_s * seconds) * streams, pending(chosen)
         if needed > limit:
             memory = f"memory={math.ceil(needed * PENDING_BYTES / 2**20)}MiB"
             more = memory if chosen["pending"] == "auto" else f"pending={needed}"
+            each = f", any of {streams} streams may have them all" if streams > 1 else ""
             rule = (
                 f"must be at least {needed:,} at {request.rate_per_s:,.0f} events/s, because Storm's own windows hold "
-                f"the tuples of {seconds:g} s, and its spouts would stop for good"
+                f"the tuples of {seconds:g} s{each}, and its spouts would stop for good"
             )
             yield Problem("option pending", rule, f"{limit:,}", f"--option {more}, or a lower rate, or shorter windows")
 
@@ -64,9 +68,9 @@ class StormPlugin(JvmPlugin):
         if request.flow is None or not _in_windows_us(request.flow, request.options):
             return 0
         windows = _windows(request.flow)
-        joins = any(isinstance(node, WindowJoin) for node in operators(request.flow))
-        apart_us = round(SKEW_S * US) if request.partitions > 1 or len(windows) > 1 or joins else 0
-        return apart_us * len(windows) + max((one.slide_us for one in windows), default=0) * (len(windows) > 1)
+        apart = sum(request.partitions > 1 or _is_apart(node) for node, _ in windows)
+        next_us = max(one.slide_us for _, one in windows) if len(windows) > 1 else 0
+        return round(SKEW_S * US) * apart + next_us
 
     def kept_us(self, request: StartRequest) -> int:
         in_windows_us = _in_windows_us(request.flow, request.options) if request.flow else 0
@@ -77,11 +81,25 @@ class StormPlugin(JvmPlugin):
         return super().unseen_us(request) + self.kept_us(request)
 
 
-def _windows(flow: Flow) -> list[Window]:
-    return [one for node in operators(flow) if isinstance(one := getattr(node, "window", None), Window)]
+def _windows(flow: Flow) -> list[tuple[Node, Window]]:
+    """The nodes that have windows, with them."""
+    found = ((node, getattr(node, "window", None)) for node in operators(flow))
+    return [(node, window) for node, window in found if isinstance(window, Window)]
+
+
+def _is_apart(node: Node) -> bool:
+    """Whether its rows come from several tasks, of one partition too; the lowering says the same."""
+    before = inputs(node)
+    return len(before) > 1 or not all(isinstance(each, ROW_BY_ROW) for each in walk(*before))
 
 
 def _in_windows_us(flow: Flow, options: Mapping[str, str]) -> int:
     """For how long Storm's own windows hold a tuple; 0 if they do not run."""
-    slides_us = (slide_us(sink.input) or 0 for sink in flow.sinks)
-    return (reach_us(flow) or 0) + max(slides_us) if options.get("windows") == "storm" else 0
+    return max(_held_us(sink.input) for sink in flow.sinks) if options.get("windows") == "storm" else 0
+
+
+def _held_us(node: Node) -> int:
+    """A window gives a tuple away when the first one closes that no longer has it."""
+    window = getattr(node, "window", None)
+    own_us = window.range_us + window.slide_us if isinstance(window, Window) else 0
+    return own_us + max(map(_held_us, inputs(node)), default=0)

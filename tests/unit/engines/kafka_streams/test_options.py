@@ -31,6 +31,14 @@ def test_windows_wait_for_late_rows_of_other_partitions() -> None:
     assert configuration({}, 4)["streamgauge.delay.us"] == "2000000"
 
 
+def test_closed_windows_are_looked_for_at_least_each_second() -> None:
+    """Later they would have left their store."""
+    plugin = KafkaStreamsPlugin()
+    assert list(plugin.option_problems({"emit_interval": "1s"})) == []
+    (problem,) = plugin.option_problems({"emit_interval": "1.1s"})
+    assert problem.setting == "option emit_interval"
+
+
 def test_windows_of_windows_close_a_slide_later() -> None:
     """Only the next results of the inner ones show that no more come."""
     outer = CASES["aggregate of aggregate"].flow.sinks[0].input

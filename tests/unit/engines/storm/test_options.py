@@ -3,10 +3,13 @@
 import pytest
 
 from streamgauge.config.experiment import build
+from streamgauge.conformance.cases import CASES
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
 from streamgauge.core.plugin_options import IDIOMATIC
+from streamgauge.engines.spi import StartRequest
 from streamgauge.engines.storm.options import CAPABILITIES, SKEW_S, configuration, pending
+from streamgauge.engines.storm.plugin import StormPlugin
 from streamgauge.preflight.settings_checks import check
 
 
@@ -53,6 +56,15 @@ def test_more_tuples_in_storms_own_windows_than_may_be_on_their_way_are_refused(
     assert problem.way_out.startswith(f"--option {way_out},")
 
 
+def test_streams_share_what_may_be_on_its_way() -> None:
+    """And one of them may have nearly all events."""
+    values = STORMS | {"workload": "ads_analytics"}
+    check(build(values | {"load": {"rate": "34k"}}))
+    with pytest.raises(InputError) as error:
+        check(build(values | {"load": {"rate": "60k"}}))
+    assert [problem.setting for problem in error.value.problems] == ["option pending"]
+
+
 def test_storms_own_windows_end_at_multiples_of_their_slide() -> None:
     """Those of a flow start there, so another range would have other rows."""
     check(build(STORMS | {"load": {"rate": "10k"}, "parameters": {"range": "6s", "slide": "2s"}}))
@@ -76,6 +88,26 @@ def test_windows_of_tuples_that_may_be_apart_close_later() -> None:
     # A drain does not wait for what only later windows would acknowledge: range, slide and delay.
     assert [check(build(values | {"partitions": n})).kept_us for n in (1, 2)] == [12 * US, 14 * US]
     assert check(build(values | {"options": {}})).kept_us == 0
+
+
+@pytest.mark.parametrize(
+    ("case", "delay_s", "kept_s"),
+    [
+        ("hopping window", 0, 3),
+        ("aggregate of aggregate", SKEW_S + 2, 6),  # tuples of the inner one come from one task
+        ("window after session", SKEW_S, 2),
+        ("windowed join", SKEW_S, 2),
+        ("distinct", 0, 0),
+    ],
+)
+def test_tuples_of_several_tasks_are_apart_and_each_window_holds_its_own(
+    case: str, delay_s: float, kept_s: float
+) -> None:
+    """With one partition too; and whatever a sink beside it has."""
+    request = StartRequest(CASES[case].flow, {"windows": "storm"}, None, "common", transport="kafka")
+    plugin = StormPlugin()
+    assert plugin.watermark_delay_us(request) == delay_s * US
+    assert plugin.kept_us(request) == (kept_s + delay_s) * US
 
 
 def test_sides_of_a_join_may_be_apart() -> None:

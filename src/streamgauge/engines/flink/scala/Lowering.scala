@@ -60,7 +60,8 @@ final class Lowering(plan: Plan, env: StreamExecutionEnvironment) {
       .setKeySerializationSchema(new SinkName(sink.key.getBytes("UTF-8"))).setValueSerializationSchema(new Encoding(encoder)).build()
     val kafka = KafkaSink.builder[UnsafeRow]().setKafkaProducerConfig(properties(plan.writing)).setRecordSerializer(record)
       .setDeliveryGuarantee(DeliveryGuarantee.AT_LEAST_ONCE).build()
-    rows.rows(sink.name).sinkTo(kafka).name(s"sink ${sink.name}")
+    val last = rows.rows(sink.name)
+    last.sinkTo(kafka).name(s"sink ${sink.name}").setParallelism(last.getParallelism) // rows stay in their task
   }
 
   private def properties(own: Map[String, String]): java.util.Properties = {

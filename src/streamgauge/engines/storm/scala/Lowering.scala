@@ -92,10 +92,13 @@ final class Lowering(plan: Plan, builder: TopologyBuilder) {
     each.inputs.contains(id) && (each.rowWise.isEmpty && each.kind != "Union" || isFollowed(each.id))
   }
 
+  /** Whether tuples come to a node from several tasks, of which one may be behind the others; the plugin says the same. */
+  private def isApart(node: NodePlan): Boolean =
+    plan.sources.exists(_.partitions > 1) || node.inputs.size > 1 ||
+      plan.nodes.find(_.id == node.inputs.head).exists(before => before.rowWise.isEmpty || isApart(before))
+
   private def storms(node: NodePlan, inputs: Seq[Relation], closing: Closing): StormWindows = {
-    // Where tuples come from several tasks, one may be behind the others.
-    val apart = plan.sources.exists(_.partitions > 1) || inputs.size > 1 || inputs.exists(_.tasks > 1)
-    val skew = if (apart) plan.options(Settings.SKEW).toLong else 0
+    val skew = if (isApart(node)) plan.options(Settings.SKEW).toLong else 0
     val bolt = new StormWindows(closing, node.range_us)
     bolt.withWindow(us(node.range_us), us(node.slide_us))
       .withTimestampExtractor(new StormTime(inputs.map(each => Rows.time(each.output)))).withLag(us(1 + skew))
