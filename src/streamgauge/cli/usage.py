@@ -49,7 +49,8 @@ class Command(TyperCommand):
             if "--" not in args and (unknown := [word for word in words if word.startswith("-") and word != "-"]):
                 raise InputError([_unknown_option(ctx, word.partition("=")[0]) for word in unknown], incomplete=True)
             if left:
-                rule, way_out = f"must have no further word, and {len(left)} follow", f"{ctx.command_path} --help"
+                rule = f"must have no further word, and {len(left)} follow"
+                way_out = f"quotes around a value with blanks, or {ctx.command_path} --help"
                 raise InputError(Problem(ctx.command_path, rule, " ".join(left), way_out), incomplete=True)
             return super().parse_args(ctx, args)
 

@@ -186,6 +186,8 @@ class MatrixResult(StudyHead):
     """Whether `--quick` made it."""
     left_out: tuple[dict[str, Any], ...] = ()
     """The cells that it left out."""
+    cannot_run: dict[str, str] = Field(default_factory=dict)
+    """What cannot run here, with the reason, as the file says it."""
     job_files: dict[str, str] = Field(default_factory=dict)
     """SHA-256 of user jobs, samples and data at the start. A resumed matrix refuses changed files."""
     published: PublishedTable | None = None
@@ -231,6 +233,8 @@ class MatrixPlan(ResultPart):
     """Whether `--quick` made it."""
     left_out: tuple[dict[str, Any], ...] = ()
     """The cells that it left out."""
+    cannot_run: dict[str, str] = Field(default_factory=dict)
+    """What cannot run here, with the reason, as the file says it."""
     sweep: Sweep | None = None
     """The loads of a sweep; null for any other matrix."""
     search_s: float | None = None

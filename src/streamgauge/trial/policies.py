@@ -241,6 +241,8 @@ class JudgedTrial(TrialPolicy):
         self.kept_us = resolved.kept_us
         self.results_apart = not resolved.engine.has_batch_ids
         self.stops_early = resolved.experiment.load.early_stop
+        if not self.stops_early:
+            self.behind_max_us = 0  # an overload is watched: it would fill the queue before the span
         self.hold_us = HOLD_US if may_extend else 0
 
     behind_max_us = BEHIND_MAX_US

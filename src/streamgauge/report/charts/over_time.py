@@ -78,11 +78,13 @@ class Timeline:
         """The maximum of these columns; 0 without values."""
         return float(max((np.nanmax(c) for n in names if np.isfinite(c := self.columns[n]).any()), default=0.0))
 
-    def rows(self, name: str, factor: float = 1.0, gaps: bool = True) -> list[dict[str, Any]]:
-        """Points `t`, `v` of a column; unknown values are null, or left out if the line must continue across them."""
-        pairs = zip(self.second.tolist(), (self.columns[name] / factor).tolist(), strict=True)
-        points = [{"t": t, "v": v if np.isfinite(v) else None} for t, v in pairs]
-        return points if gaps else [point for point in points if point["v"] is not None]
+    def rows(self, name: str, factor: float = 1.0, gaps: bool = True, gap_at: str = "") -> list[dict[str, Any]]:
+        """Points `t`, `v` of a column. Unknown values are null. Without `gaps` they are left out, so that the line goes
+        on across them, except where the column `gap_at` has a value.
+        """
+        kept = np.isfinite(self.columns[name]) | gaps | (np.isfinite(self.columns[gap_at]) if gap_at else False)
+        pairs = zip(self.second[kept].tolist(), (self.columns[name][kept] / factor).tolist(), strict=True)
+        return [{"t": t, "v": v if np.isfinite(v) else None} for t, v in pairs]
 
 
 def from_series(series: pa.Table, batches: pa.Table | None = None) -> Timeline | None:
@@ -267,7 +269,9 @@ def _lag_panel(timeline: Timeline) -> _Panel:
 
 
 def _latency_panel(timeline: Timeline) -> _Panel:
-    """Event time and processing time, as far as they are known: p99 with dots, p50 thin."""
+    """Event time and processing time, as far as they are known: p99 with dots, p50 thin. Seconds with too few results
+    have no p99, and break its line, which would be below the p50 there.
+    """
     top = timeline.top(*LATENCIES)
     factor, unit = unit_of_time(top)
     styles: tuple[dict[str, Any], ...] = ({"width": 1}, {"dots": True})
@@ -275,9 +279,10 @@ def _latency_panel(timeline: Timeline) -> _Panel:
     for kind, dash in (("processing_time", DASH), ("event_time", None)):
         names, colour = [f"{kind}_us_{percentile}" for percentile in ("p50", "p99")], kind.replace("_", "-")
         for name, style in zip(names, styles, strict=True):
-            layers.append(draw_line(timeline.rows(name, factor, gaps=False), colour, dash=dash, **style))
+            rows = timeline.rows(name, factor, gaps=False, gap_at=names[0])
+            layers.append(draw_line(rows, colour, dash=dash, **style))
         if timeline.known(*names):
-            keys.append(Key(f"{colour.replace('-', ' ')} p99 (thin: p50)", colour, "dash" if dash else "line"))
+            keys.append(Key(f"{colour.replace('-', ' ')} p99, where it has enough results (thin: p50)", colour, "dash" if dash else "line"))
     return _Panel(f"latency by second of event time ({unit})", tuple(layers), top / factor, keys=tuple(keys[::-1]))
 
 

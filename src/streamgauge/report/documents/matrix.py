@@ -89,7 +89,7 @@ def document(result: MatrixResult) -> Document:
         sections += _paper(result, result.published)
     if repeated:
         sections.append(Section("repetitions", "Repetitions together", (_summary(result),), "Repetitions"))
-    sections += _left_out(result.left_out)
+    sections += _left_out(result.left_out, result.cannot_run)
     again = f"streamgauge experiment {shlex.quote(f'{result.folder}/experiment.toml')}"
     sections.append(Section("again", "To run it again", (Paragraph(again, "code"),), "Run again"))
     sections.append(Section("environment", "Environment", (environment_table(result.environment),), "Environment"))
@@ -153,7 +153,7 @@ def plan_document(plan: MatrixPlan) -> Document:
         mark=QUICK if plan.quick else "",
         sections=(
             Section("cells", "Cells", (table("Cells in their order", columns, rows, terminal=True),)),
-            *_left_out(plan.left_out),
+            *_left_out(plan.left_out, plan.cannot_run),
         ),
         remarks=(*knee_notes(plan.sweep), Paragraph("nothing was started", "note", terminal=True)),
     )
@@ -171,8 +171,11 @@ def _load(sweep: Sweep | None, cell: MatrixCell | PlannedCell) -> tuple[str, ...
     return () if sweep is None else (format_percent(100 * sweep.load_of(cell)),)
 
 
-def _left_out(left_out: Sequence[Mapping[str, Any]]) -> Iterator[Section]:
-    """The cells that a quick look leaves out, if there are any."""
+def _left_out(left_out: Sequence[Mapping[str, Any]], cannot_run: Mapping[str, str]) -> Iterator[Section]:
+    """The cells that a quick look leaves out, and what cannot run here, if there are any."""
+    if cannot_run:
+        reasons = (Paragraph(f"No cell has {name}: {why}.", terminal=True) for name, why in cannot_run.items())
+        yield Section("cannot-run", "Cannot run here", tuple(reasons), "Cannot run")
     if left_out:
         many = Paragraph(f"The quick look leaves {len(left_out)} out:", terminal=True)
         columns, rows = (Column("settings", prose=True),), ((_setting_texts(one),) for one in left_out)
