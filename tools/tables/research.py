@@ -107,7 +107,11 @@ def page(file: Path) -> str:
         blocks += [f"## Published\n\nMeasured by the paper on {hardware}.", _table(sections["published"])]
     form = sections.get("paper-form", sections["cells"])
     for tuning in dict.fromkeys(_tuning(study, cell) for cell in study.cells):
-        cells = {str(cell.number) for cell in study.cells if _tuning(study, cell) == tuning}
+        cells = {
+            str(cell.number)
+            for cell in study.cells
+            if _tuning(study, cell) == tuning and cell.verdict != "invalid"  # its figures must not be used
+        }
         blocks += [f"## Measured here, {tuning}", _table(form, cells)]
     if others := "\n".join(_not_sustained(study)):
         blocks += ["## Not sustained, or not run", others]

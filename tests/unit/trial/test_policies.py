@@ -231,6 +231,7 @@ def test_a_trial_that_is_known_to_be_hopeless_is_not_asked_again(
     going_on = replace(resolved, experiment=resolved.experiment.model_copy(update={"load": load}))
     trial, record = policies.JudgedTrial(going_on, RATE, fresh=True, duration_s=30.0), done_of(make)
     assert (trial.stops_early, trial.early_stop_reason(record, START + 20 * US)) == (False, REACHED)
+    assert trial.behind_max_us == 0  # or its warm-up would fill the queue
     record.hopeless = REACHED
     assert trial.early_stop_reason(record, START + 20 * US) is None
     record.trial_log.overflowed = True

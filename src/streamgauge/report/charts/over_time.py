@@ -282,7 +282,8 @@ def _latency_panel(timeline: Timeline) -> _Panel:
             rows = timeline.rows(name, factor, gaps=False, gap_at=names[0])
             layers.append(draw_line(rows, colour, dash=dash, **style))
         if timeline.known(*names):
-            keys.append(Key(f"{colour.replace('-', ' ')} p99, where it has enough results (thin: p50)", colour, "dash" if dash else "line"))
+            name = f"{colour.replace('-', ' ')} p99, where it has enough results (thin: p50)"
+            keys.append(Key(name, colour, "dash" if dash else "line"))
     return _Panel(f"latency by second of event time ({unit})", tuple(layers), top / factor, keys=tuple(keys[::-1]))
 
 

@@ -59,6 +59,7 @@ _FIGURES: tuple[tuple[str, str, Format], ...] = (
     ("p95", "event_time_p95_us", format_us),
     ("p99", "event_time_p99_us", format_us),
     ("max", "event_time_max_us", format_us),
+    ("processing time p50", "processing_time_p50_us", format_us),
     ("until counted p50", "until_counted_p50_us", format_us),
     ("most backlog", "backlog_max", format_count),
     ("batch waited", "scheduling_delay_us_max", format_us),

@@ -66,9 +66,11 @@ def test_smoothing_keeps_the_rate_of_a_saw_tooth() -> None:
 
 def test_unknown_values_break_or_skip() -> None:
     """A null is a gap in a line of rates, and no point at all in a line of sparse latencies."""
-    line = timeline(table(backlog_events=pa.array([1, None, 3])))
+    line = timeline(table(backlog_events=pa.array([1, None, 3]), planned=pa.array([None, 5, 6])))
     assert [row["v"] for row in line.rows("backlog_events")] == [1.0, None, 3.0]
     assert [row["v"] for row in line.rows("backlog_events", gaps=False)] == [1.0, 3.0]
+    assert [row["v"] for row in line.rows("backlog_events", gaps=False, gap_at="planned")] == [1.0, None, 3.0]
+    assert [row["v"] for row in line.rows("planned", gaps=False, gap_at="planned")] == [5.0, 6.0]
     assert not line.known("lag_events")
     assert line.top("lag_events") == 0.0
     assert line.top("lag_events", "backlog_events") == pytest.approx(3.0)
