@@ -24,6 +24,7 @@ def checkout(tmp_path: Path) -> Path:
     for name in COPIED:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
+    PAGES.write(PAGES.expected(tmp_path))
     return tmp_path
 
 

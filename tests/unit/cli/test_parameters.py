@@ -69,7 +69,10 @@ def test_all_unknown_options_are_refused_at_once(invoke: Invoke) -> None:
     [
         (("run",), ("WORKLOAD", "-", "streamgauge run WORKLOAD")),
         (("compare", "a"), ("B", "-", "streamgauge compare A B")),
-        (("compare", "a", "b", "c", "d"), ("streamgauge compare", "c d", "streamgauge compare --help")),
+        (
+            ("compare", "a", "b", "c", "d"),
+            ("streamgauge compare", "c d", "quotes around a value with blanks, or streamgauge compare --help"),
+        ),
         (("run", "identity", "--rate"), ("--rate", "-", "--rate 100k")),
         (("selftest", "--quick=yes"), ("--quick", "-", "--quick")),
         (("generate", "identity"), ("--out", "-", "--out DIR")),
