@@ -86,7 +86,7 @@ def test_a_page_has_the_paper_both_profiles_and_every_verdict(checkout: Path) ->
 
 def test_a_quick_look_is_called_a_look(checkout: Path) -> None:
     """In title, list, text and command."""
-    put(checkout, quick=True, left_out=({"engine": "storm"},), cannot_run={"spark-rtm": "it joins no streams"})
+    put(checkout, quick=True, left_out=({"engine": "storm"},), no_cells={"spark-rtm": "it joins no streams"})
     PAGES.write(PAGES.expected(checkout))
     text = (checkout / "docs" / "research" / f"{NAME}.md").read_text()
     for words in (

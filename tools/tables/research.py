@@ -172,7 +172,7 @@ def _not_sustained(study: MatrixResult) -> Iterator[str]:
     if missing := study.planned - len(study.cells):
         yield f"- {missing} further cells were not run"
     yield from (f"- left out of the look: {_settings(one)}" for one in study.left_out)
-    yield from (f"- no cell has {name}: {why}" for name, why in study.cannot_run.items())
+    yield from (f"- no cell has {name}: {why}" for name, why in study.no_cells.items())
 
 
 def _settings(settings: Mapping[str, Any]) -> str:

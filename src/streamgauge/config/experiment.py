@@ -266,8 +266,8 @@ class Matrix(BaseModel):
         tuple[dict[str, Any], ...],
         Field(description="combinations that do not run: those with all values of an entry"),
     ] = ()
-    cannot_run: Annotated[
-        dict[str, str], Field(description="what no cell asks for, because it cannot run here, each with the reason")
+    no_cells: Annotated[
+        dict[str, str], Field(description="what has no cell here, each with the reason")
     ] = {}
     left_out: Annotated[tuple[dict[str, Any], ...], Field(description="written by `--quick`")] = ()
 

@@ -26,6 +26,8 @@ class SinkFigures(ResultPart):
     """Its 95th percentile."""
     event_time_p99_us: float | None = None
     """Its 99th percentile."""
+    lower_bounds: int = 0
+    """Results that had not arrived."""
 
 
 class CellFigures(ResultPart):
@@ -75,6 +77,8 @@ class CellFigures(ResultPart):
     """Its 99th percentile."""
     event_time_max_us: float | None = None
     """Its maximum."""
+    lower_bounds: int = 0
+    """Results that had not arrived; above 0, event-time latencies are lower bounds."""
     processing_time_p50_us: float | None = None
     """Processing-time latency: median."""
     processing_time_p99_us: float | None = None
@@ -186,8 +190,8 @@ class MatrixResult(StudyHead):
     """Whether `--quick` made it."""
     left_out: tuple[dict[str, Any], ...] = ()
     """The cells that it left out."""
-    cannot_run: dict[str, str] = Field(default_factory=dict)
-    """What cannot run here, with the reason, as the file says it."""
+    no_cells: dict[str, str] = Field(default_factory=dict)
+    """What has no cell, with the reason, as the file says it."""
     job_files: dict[str, str] = Field(default_factory=dict)
     """SHA-256 of user jobs, samples and data at the start. A resumed matrix refuses changed files."""
     published: PublishedTable | None = None
@@ -233,8 +237,8 @@ class MatrixPlan(ResultPart):
     """Whether `--quick` made it."""
     left_out: tuple[dict[str, Any], ...] = ()
     """The cells that it left out."""
-    cannot_run: dict[str, str] = Field(default_factory=dict)
-    """What cannot run here, with the reason, as the file says it."""
+    no_cells: dict[str, str] = Field(default_factory=dict)
+    """What has no cell, with the reason, as the file says it."""
     sweep: Sweep | None = None
     """The loads of a sweep; null for any other matrix."""
     search_s: float | None = None

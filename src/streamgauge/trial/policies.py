@@ -241,12 +241,15 @@ class JudgedTrial(TrialPolicy):
         self.kept_us = resolved.kept_us
         self.results_apart = not resolved.engine.has_batch_ids
         self.stops_early = resolved.experiment.load.early_stop
-        if not self.stops_early:
-            self.behind_max_us = 0  # an overload is watched: it would fill the queue before the span
         self.hold_us = HOLD_US if may_extend else 0
 
-    behind_max_us = BEHIND_MAX_US
-    """How long the warm-up waits for an engine that is still behind by more than its interval."""
+    @property
+    def behind_max_us(self) -> int:
+        """How long the warm-up waits for an engine that is behind by more than its interval.
+
+        Not at all where an overload is watched: the queue would be full before the span.
+        """
+        return BEHIND_MAX_US if self.stops_early else 0
 
     @property
     def gap_us(self) -> int:
@@ -306,7 +309,9 @@ class SearchTrial(JudgedTrial):
     also does not wait half a minute for a warm engine that stays behind, which is near its limit or above.
     """
 
-    behind_max_us = 2 * LEVEL_STEP_US
+    @property
+    def behind_max_us(self) -> int:
+        return min(2 * LEVEL_STEP_US, super().behind_max_us)
 
     def early_stop_reason(self, record: TrialRecord, now_us: int) -> str | None:
         if (reason := super().early_stop_reason(record, now_us)) is not None:

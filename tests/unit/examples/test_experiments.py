@@ -36,7 +36,7 @@ def test_a_file_can_be_planned(
     assert (code, said) == (0, "")
     plan = MatrixPlan.model_validate_json(shown)
     assert (plan.quick, 1 <= len(plan.cells) <= CELLS_MAX, 0 < plan.seconds <= LOOK_S_MAX) == (True, True, True)
-    assert plan.cannot_run == read_values(file).get("matrix", {}).get("cannot_run", {})
+    assert plan.no_cells == read_values(file).get("matrix", {}).get("no_cells", {})
     assert list(tmp_path.iterdir()) == []
 
 

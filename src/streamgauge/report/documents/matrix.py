@@ -46,6 +46,7 @@ from streamgauge.results.matrix import (
     PublishedTable,
     Sweep,
 )
+from streamgauge.results.text import phrases
 
 Format = Callable[[float | None], str]
 _FIGURES: tuple[tuple[str, str, Format], ...] = (
@@ -90,7 +91,7 @@ def document(result: MatrixResult) -> Document:
         sections += _paper(result, result.published)
     if repeated:
         sections.append(Section("repetitions", "Repetitions together", (_summary(result),), "Repetitions"))
-    sections += _left_out(result.left_out, result.cannot_run)
+    sections += _left_out(result.left_out, result.no_cells)
     again = f"streamgauge experiment {shlex.quote(f'{result.folder}/experiment.toml')}"
     sections.append(Section("again", "To run it again", (Paragraph(again, "code"),), "Run again"))
     sections.append(Section("environment", "Environment", (environment_table(result.environment),), "Environment"))
@@ -154,7 +155,7 @@ def plan_document(plan: MatrixPlan) -> Document:
         mark=QUICK if plan.quick else "",
         sections=(
             Section("cells", "Cells", (table("Cells in their order", columns, rows, terminal=True),)),
-            *_left_out(plan.left_out, plan.cannot_run),
+            *_left_out(plan.left_out, plan.no_cells),
         ),
         remarks=(*knee_notes(plan.sweep), Paragraph("nothing was started", "note", terminal=True)),
     )
@@ -172,11 +173,11 @@ def _load(sweep: Sweep | None, cell: MatrixCell | PlannedCell) -> tuple[str, ...
     return () if sweep is None else (format_percent(100 * sweep.load_of(cell)),)
 
 
-def _left_out(left_out: Sequence[Mapping[str, Any]], cannot_run: Mapping[str, str]) -> Iterator[Section]:
-    """The cells that a quick look leaves out, and what cannot run here, if there are any."""
-    if cannot_run:
-        reasons = (Paragraph(f"No cell has {name}: {why}.", terminal=True) for name, why in cannot_run.items())
-        yield Section("cannot-run", "Cannot run here", tuple(reasons), "Cannot run")
+def _left_out(left_out: Sequence[Mapping[str, Any]], no_cells: Mapping[str, str]) -> Iterator[Section]:
+    """The cells that a quick look leaves out, and what has no cell, if there are any."""
+    if no_cells:
+        reasons = (Paragraph(f"No cell has {name}: {why}.", terminal=True) for name, why in no_cells.items())
+        yield Section("no-cells", "No cell for", tuple(reasons), "No cell for")
     if left_out:
         many = Paragraph(f"The quick look leaves {len(left_out)} out:", terminal=True)
         columns, rows = (Column("settings", prose=True),), ((_setting_texts(one),) for one in left_out)
@@ -187,7 +188,7 @@ def _left_out(left_out: Sequence[Mapping[str, Any]], cannot_run: Mapping[str, st
 def cell_line(row: MatrixCell, planned: int) -> str:
     """`3 of 12   load.rate=10k   sustained   ingested 10 k/s   event time p50 12 ms, p99 -   41 s   reason`."""
     rate = f"sustained {format_rate(row.sustained_per_s)}" if row.sustained_per_s else ""
-    latency = f"event time p50 {format_us(row.event_time_p50_us)}, p99 {format_us(row.event_time_p99_us)}"
+    p50, p99 = (phrases.at_least(value, row.lower_bounds) for value in (row.event_time_p50_us, row.event_time_p99_us))
     parts = [
         f"{row.number} of {planned}",
         _setting_texts(row.settings),
@@ -195,7 +196,7 @@ def cell_line(row: MatrixCell, planned: int) -> str:
         _verdict(row),
         rate or (f"ingested {format_rate(row.ingested_per_s)}" if row.ingested_per_s is not None else ""),
         f"maximum throughput {format_rate(row.maximum_per_s)}" if row.maximum_per_s is not None else "",
-        latency if row.ingested_per_s is not None else "",
+        f"event time p50 {p50}, p99 {p99}" if row.ingested_per_s is not None else "",
         format_duration(row.seconds),
         "" if row.verdict == "sustained" else row.sentence,
     ]
@@ -230,7 +231,7 @@ def _cells(result: MatrixResult) -> Table:
             *_settings(result.varied, row),
             str(row.repetition),
             Cell(_verdict(row), style=row.verdict or ""),
-            *(format_(getattr(row, field)) for _, field, format_ in shown),
+            *(_figure_text(row, field, format_) for _, field, format_ in shown),
             format_duration(row.seconds),
             row.sentence or NONE,
         )
@@ -251,7 +252,10 @@ def _sinks(result: MatrixResult) -> Table | None:
             *_settings(result.varied, row),
             sink.name,
             format_rate(sink.results_per_s),
-            *map(format_us, (sink.event_time_p50_us, sink.event_time_p95_us, sink.event_time_p99_us)),
+            *(
+                phrases.at_least(value, sink.lower_bounds)
+                for value in (sink.event_time_p50_us, sink.event_time_p95_us, sink.event_time_p99_us)
+            ),
         )
         for row in result.cells
         for sink in row.sinks
@@ -326,7 +330,7 @@ def _in_form(result: MatrixResult, published: PublishedTable, paper: str) -> Tab
             *_settings(settings, cell),
             load,
             Cell(_verdict(found), style=found.verdict or ""),
-            *(_UNITS[_unit(column)][0](figure(found)) for column, figure in figures.items()),
+            *(_figure_in_form(found, column, figure) for column, figure in figures.items()),
         )
         for cell in result.cells
         for load, found in _loads(cell)
@@ -357,6 +361,18 @@ def _figure(column: str) -> Callable[[CellFigures], float | None] | None:
         return attrgetter(name)
     # Updates have no latency of a closed window, which is what papers give.
     return lambda found: getattr(found, name) if found.until_counted_p50_us is None else None
+
+
+def _figure_in_form(found: CellFigures, column: str, figure: Callable[[CellFigures], float | None]) -> str:
+    if _LATENCY.fullmatch(column):
+        return phrases.at_least(figure(found), found.lower_bounds)
+    return _UNITS[_unit(column)][0](figure(found))
+
+
+def _figure_text(found: CellFigures, field: str, format_: Format) -> str:
+    if field.startswith("event_time_"):
+        return phrases.at_least(getattr(found, field), found.lower_bounds)
+    return format_(getattr(found, field))
 
 
 def _spread(rows: Sequence[MatrixCell], field: str, format_: Format) -> Cell:

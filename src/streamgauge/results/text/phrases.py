@@ -43,10 +43,12 @@ def until_counted(trial: TrialSummary) -> str:
 
 def latency(of: Latency | None, name: str) -> str:
     """One statistic of a latency: `3.1 s`, or `>= 3.1 s` if missing results are in it as lower bounds."""
-    value = None if of is None else getattr(of, name)
-    if of is None or value is None:
-        return NONE
-    return f">= {format_us(value)}" if of.lower_bounds else format_us(value)
+    return NONE if of is None else at_least(getattr(of, name), of.lower_bounds)
+
+
+def at_least(latency_us: float | None, lower_bounds: int) -> str:
+    """A latency: `3.1 s`, or `>= 3.1 s` if `lower_bounds` results of it are missing."""
+    return f">= {format_us(latency_us)}" if lower_bounds and latency_us is not None else format_us(latency_us)
 
 
 def slope(share: float | None) -> str:

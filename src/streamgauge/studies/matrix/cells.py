@@ -194,6 +194,7 @@ def figures_of(result: Result) -> CellFigures:
         scheduling_delay_us_max=result.scheduling_delay_us_max,
         reference_work_us=result.reference_work_us,
         **latencies(result.latency, "event_time", "mean", "min", "p50", "p90", "p95", "p99", "max"),
+        lower_bounds=_lower_bounds(result.latency),
         **latencies(result.latency, "processing_time", "p50", "p99"),
         **latencies(result.latency, "until_counted", "p50", "p99"),
         sinks=tuple(
@@ -201,10 +202,15 @@ def figures_of(result: Result) -> CellFigures:
                 name=sink.name,
                 results_per_s=sink.rows_per_s,
                 **latencies(sink.latency, "event_time", "p50", "p95", "p99"),
+                lower_bounds=_lower_bounds(sink.latency),
             )
             for sink in (result.sinks if len(result.sinks) > 1 else ())
         ),
     )
+
+
+def _lower_bounds(latency: Latencies) -> int:
+    return latency.event_time_us.lower_bounds if latency.event_time_us is not None else 0
 
 
 class _SearchProgress:

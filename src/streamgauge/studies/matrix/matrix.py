@@ -78,7 +78,7 @@ def plan_matrix(experiment: Experiment, numbers: str | None = None, resume: str 
         varied=varied(cells),
         quick=experiment.is_quick_look,
         left_out=(experiment.matrix or Matrix()).left_out,
-        cannot_run=(experiment.matrix or Matrix()).cannot_run,
+        no_cells=(experiment.matrix or Matrix()).no_cells,
         cells=tuple(
             PlannedCell(
                 number=one.cell.number, settings=dict(one.cell.settings), repetition=one.cell.repetition,
@@ -197,7 +197,7 @@ def begin(
         command=experiment.command, workload=experiment.workload, engine=experiment.engine, varied=varied(cells),
         experiment=values_of(experiment, "matrix", "paper", "out"),
         planned=len(cells), quick=experiment.is_quick_look, left_out=(experiment.matrix or Matrix()).left_out,
-        environment=environment(), cannot_run=(experiment.matrix or Matrix()).cannot_run,
+        environment=environment(), no_cells=(experiment.matrix or Matrix()).no_cells,
         job_files={name: digest for one in checked for name, digest in one.resolved.workload.files.items()},
         published=published, sweep=sweep, start_time=now.isoformat(timespec="seconds"), folder=str(folder),
     )  # fmt: skip

@@ -49,7 +49,7 @@ def quick_look(experiment: Experiment, numbers: str | None = None) -> Experiment
     require(count, "quick.duration", rule, f"{times[0]:.0f} s", way_out)
     settings = [{name: value for name, value in one.cell.settings.items() if value is not None} for one in checked]
     left_out = (*settings[count:], *matrix.left_out)
-    shown = Matrix(include=tuple(filter(None, settings[:count])), left_out=left_out, cannot_run=matrix.cannot_run)
+    shown = Matrix(include=tuple(filter(None, settings[:count])), left_out=left_out, no_cells=matrix.no_cells)
     return short.model_copy(update={"matrix": shown})
 
 

@@ -114,6 +114,19 @@ def test_figures_of_page_json_csv_and_terminal_agree(tmp_path: Path) -> None:
     assert [f"{name} {on_page[name]}" in in_terminal for name in IN_TERMINAL] == [True] * len(IN_TERMINAL)
 
 
+def test_latencies_of_which_results_are_missing_are_lower_bounds_in_every_table() -> None:
+    figures = {"event_time_p50_us": 5e3, "event_time_p95_us": 6e3, "processing_time_p50_us": 7e3, "lower_bounds": 8}
+    sink = SinkFigures(name="alerts", event_time_p95_us=6e3, lower_bounds=8)
+    shown = document(matrix(cell(1, **figures, sinks=(sink, SinkFigures(name="x"))), published=PUBLISHED))
+    of_cell = first_row(shown, "Every cell that was run")
+    assert [of_cell[name] for name in ("event time p50", "p95", "processing time p50")] == [">= 5 ms", ">= 6 ms", "7 ms"]
+    assert first_row(shown, "Each sink of every cell")["p95"] == ">= 6 ms"
+    in_form = next(one.blocks[0] for one in shown.sections if one.id == "paper-form")
+    assert isinstance(in_form, Table)
+    assert ">= 6 ms" in [one.text for one in in_form.rows[0].cells]
+    assert "event time p50 >= 5 ms, p99 -" in cell_line(matrix(cell(1, **figures)).cells[0], 1)
+
+
 PUBLISHED = PublishedTable(
     work="Paper 2018", table="table I", hardware="two nodes",
     columns=("system", "nodes", "throughput_per_s", "latency_avg_s", "latency_p95_s"),

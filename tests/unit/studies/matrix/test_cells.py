@@ -153,7 +153,7 @@ def test_the_maximum_throughput_is_a_figure(result: Any) -> None:
 
 def test_each_of_several_sinks_has_figures(result: Any, tmp_path: Path) -> None:
     """Its rate and its latencies are columns, and null for a cell without that sink; a single sink has none."""
-    faster = result.latency.model_copy(update={"event_time_us": Latency(p50=1.0, p95=2.0, p99=3.0)})
+    faster = result.latency.model_copy(update={"event_time_us": Latency(p50=1.0, p95=2.0, p99=3.0, lower_bounds=4)})
     sinks = [
         SinkResult(name=name, rows=9, rows_per_s=rate, latency=latency)
         for name, rate, latency in (("fast", 2.0, faster), ("slow", None, Latencies()))
@@ -164,10 +164,10 @@ def test_each_of_several_sinks_has_figures(result: Any, tmp_path: Path) -> None:
     one_more = several.model_copy(update={"sinks": several.sinks[1:], "at_90_percent": None})
     at_90 = SearchFigures(**dict(several), at_90_percent=several)
     table, _ = written(tmp_path, {"load.seed": [1, 2, 3]}, at_90, one_more, CellFigures())
-    names = ["results_per_s", "event_time_p50_us", "event_time_p95_us", "event_time_p99_us"]
+    names = ["results_per_s", "event_time_p50_us", "event_time_p95_us", "event_time_p99_us", "lower_bounds"]
     columns = [name for name in table.column_names if name.startswith("sinks.")]
     assert columns == [f"sinks.{sink}.{name}" for sink in ("fast", "slow") for name in names]
-    assert [table[f"sinks.fast.{name}"][0].as_py() for name in names] == [2, 1, 2, 3]
+    assert [table[f"sinks.fast.{name}"][0].as_py() for name in names] == [2, 1, 2, 3, 4]
     assert table["sinks.fast.results_per_s"].to_pylist()[1:] == [None, None]
     assert table["sinks.slow.results_per_s"].to_pylist() == [None] * 3
     assert table["at_90_percent.sinks.fast.event_time_p99_us"].to_pylist() == [3.0, None, None]
