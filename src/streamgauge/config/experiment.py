@@ -266,9 +266,7 @@ class Matrix(BaseModel):
         tuple[dict[str, Any], ...],
         Field(description="combinations that do not run: those with all values of an entry"),
     ] = ()
-    no_cells: Annotated[
-        dict[str, str], Field(description="what has no cell here, each with the reason")
-    ] = {}
+    no_cells: Annotated[dict[str, str], Field(description="what has no cell here, each with the reason")] = {}
     left_out: Annotated[tuple[dict[str, Any], ...], Field(description="written by `--quick`")] = ()
 
 

@@ -119,7 +119,7 @@ def test_latencies_of_which_results_are_missing_are_lower_bounds_in_every_table(
     sink = SinkFigures(name="alerts", event_time_p95_us=6e3, lower_bounds=8)
     shown = document(matrix(cell(1, **figures, sinks=(sink, SinkFigures(name="x"))), published=PUBLISHED))
     of_cell = first_row(shown, "Every cell that was run")
-    assert [of_cell[name] for name in ("event time p50", "p95", "processing time p50")] == [">= 5 ms", ">= 6 ms", "7 ms"]
+    assert [of_cell["p95"], of_cell["processing time p50"]] == [">= 6 ms", "7 ms"]
     assert first_row(shown, "Each sink of every cell")["p95"] == ">= 6 ms"
     in_form = next(one.blocks[0] for one in shown.sections if one.id == "paper-form")
     assert isinstance(in_form, Table)
