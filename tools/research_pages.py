@@ -3,7 +3,8 @@
     python tools/research_pages.py                      write them, and remove pages without data
     python tools/research_pages.py --check              exit 1 if one is out of date
     python tools/research_pages.py --add FOLDER NAME    first copy FOLDER/matrix.json, without paths of this machine, to
-                                                        docs/research/data/NAME.json; NAME: karimov_exp1_aggregation
+                                                        docs/research/data/NAME.json; NAME: karimov_exp1_aggregation.
+                                                        If it exists, as a further day: NAME.2.json
 
 See tables/research.py for what a page holds. `tests/docs` makes every page again and compares.
 """
@@ -14,6 +15,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import chain, count
 from pathlib import Path
 
 from tables import research
@@ -74,6 +76,8 @@ def add(folder: Path, name: str, root: Path = ROOT) -> Path:
     study["folder"] = Path(study["folder"]).name
     file = root / "docs" / "research" / "data" / f"{name}.json"
     file.parent.mkdir(exist_ok=True)
+    days = chain([file], (research.further_file(file, day) for day in count(2)))
+    file = next(each for each in days if not each.exists())
     file.write_text(json.dumps(study, indent=1) + "\n")
     return file
 

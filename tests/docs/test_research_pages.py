@@ -84,6 +84,27 @@ def test_a_page_has_the_paper_both_profiles_and_every_verdict(checkout: Path) ->
     assert ("look" in text, too_long(text)) == (False, [])
 
 
+def test_cells_of_another_day_replace_those_of_the_first(checkout: Path) -> None:
+    """The page names both days, machines and versions; other settings are refused."""
+    first = put(checkout, environment={"cpu_model": "one", "streamgauge": "0.1.0+a"})
+    whole = json.loads(first.read_text())
+    later = {**whole, "start_time": "2026-12-03T00:00:00+00:00", "environment": {"cpu_model": "two"},
+             "cells": [{**whole["cells"][0], "sustained_per_s": 4.2e4, "reference_work_us": 3e3}]}  # fmt: skip
+    (checkout / "runs" / "matrix.json").write_text(json.dumps(later))
+    second = PAGES.add(checkout / "runs", NAME, checkout)
+    text = PAGES.research.page(first)
+    assert second.name == f"{NAME}.2.json"
+    first_number, *others = [str(cell["number"]) for cell in whole["cells"]]
+    assert f"on 2026-12-01, cells {', '.join(others)}: one, " in text
+    assert f"on 2026-12-03, cells {first_number}: two, " in text
+    for words in ("reference work 3 ms", "streamgauge 0.1.0+a", f"(data/{NAME}.2.json)", "|42&nbsp;k/s|"):
+        assert words in text
+    assert f"({NAME}.md), 2026-12-03" in PAGES.research.index([first])
+    second.write_text(json.dumps({**later, "planned": 99}))
+    with pytest.raises(ValueError, match=f"{NAME}.json: must have the planned"):
+        PAGES.research.page(first)
+
+
 def test_a_quick_look_is_called_a_look(checkout: Path) -> None:
     """In title, list, text and command."""
     put(checkout, quick=True, left_out=({"engine": "storm"},), no_cells={"spark-rtm": "it joins no streams"})

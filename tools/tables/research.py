@@ -1,18 +1,21 @@
 """Pages of studies that were run, made from their JSON in docs/research/data, and the list of these pages.
 
 A file of that folder is what `streamgauge experiment FILE --json` printed. Its name is the experiment's, with `_` for
-`/`: karimov_exp1_aggregation.json. Remarks by hand stand beside it, in a text file of the same name.
+`/`: karimov_exp1_aggregation.json. Cells of further days are in karimov_exp1_aggregation.2.json and so on, and replace
+those of the same number. Remarks by hand stand beside it, in a text file of the same name.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import count, takewhile
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
-from streamgauge.core.formatting import NONE, format_size, format_value
+from streamgauge.core.formatting import NONE, format_size, format_us, format_value
 from streamgauge.report.document_blocks import Section, Table
 from streamgauge.report.documents.matrix import document
 from streamgauge.results.labels import VERDICTS
@@ -61,35 +64,62 @@ def makers(docs: Path = DOCS) -> dict[str, Callable[[], str]]:
 
 
 def data_files(docs: Path) -> list[Path]:
-    return sorted((docs / "research" / "data").glob("*.json"))
+    """The first file of each study."""
+    return sorted(file for file in (docs / "research" / "data").glob("*.json") if "." not in file.stem)
 
 
-def read(file: Path) -> tuple[MatrixResult, Listed]:
-    """The study and its experiment; ValueError if there is no such experiment, or a path of a machine is in it."""
-    text, known = file.read_text(), experiments((file.parents[3] / "experiments" / "README.md").read_text())
+def further_file(file: Path, day: int) -> Path:
+    """The file of another day, from 2."""
+    return file.with_suffix(f".{day}.json")
+
+
+def read(file: Path) -> tuple[list[MatrixResult], Listed]:
+    """The study as measured on each day, and its experiment.
+
+    Raises:
+        ValueError: there is no such experiment, a path of a machine is in a file, or days have other settings.
+    """
+    known = experiments((file.parents[3] / "experiments" / "README.md").read_text())
     if file.stem not in known:
         raise ValueError(f"{file.name}: must have the name of an experiment: {', '.join(known)}")
+    further = takewhile(Path.exists, (further_file(file, day) for day in count(2)))
+    days = [_read_day(each) for each in (file, *further)]
+    for name in ("experiment", "varied", "planned", "quick"):
+        if any(getattr(each, name) != getattr(days[0], name) for each in days):
+            raise ValueError(f"{file.name}: must have the {name} of every further day")
+    return days, known[file.stem]
+
+
+def _read_day(file: Path) -> MatrixResult:
+    text = file.read_text()
     if match := _PATH.search(text):
         raise ValueError(f"{file.name}: must have no path of a machine, and has {text[match.start() :][:40]!r}")
-    return MatrixResult.model_validate_json(text), known[file.stem]
+    return MatrixResult.model_validate_json(text)
+
+
+def _together(days: Sequence[MatrixResult]) -> MatrixResult:
+    """The last day's study with the newest of each cell."""
+    cells = {cell.number: cell for study in days for cell in study.cells}
+    return days[-1].model_copy(update={"cells": tuple(cells[number] for number in sorted(cells))})
 
 
 def title(file: Path) -> str:
     """`Karimov et al. 2018: exp1 aggregation`; of a quick look with that remark."""
-    study, listed = read(file)
+    (study, *_), listed = read(file)
     name = Path(listed.file).stem.replace("_", " ")
     return f"{listed.work}: {name}{' (a look)' if study.quick else ''}"
 
 
 def index(files: Iterable[Path]) -> str:
     """A list of the pages."""
-    rows = [f"- [{title(file)}]({file.stem}.md), {read(file)[0].start_time[:10]}" for file in files]
+    rows = [f"- [{title(file)}]({file.stem}.md), {read(file)[0][-1].start_time[:10]}" for file in files]
     return "\n".join(rows) or "None yet."
 
 
 def page(file: Path) -> str:
     """A page; ValueError if its text is longer than `WORDS_MAX`."""
-    study, listed = read(file)
+    days, listed = read(file)
+    study = _together(days)
     remarks = file.with_suffix(".txt")
     sections = {section.id: section for section in document(study).sections}
     blocks = [f"# {title(file)}"]
@@ -100,7 +130,7 @@ def page(file: Path) -> str:
         f"What differs: {listed.differs}.",
         *([remarks.read_text().strip()] if remarks.exists() else []),
         f"```\n{_command(study, listed)}\n```",
-        f"{_origin(study)} [Data](data/{file.name}).",
+        *(_origin(study, days, file) for study in days),
     ]
     if "published" in sections:
         hardware = study.published.hardware if study.published else ""
@@ -134,12 +164,18 @@ def _command(study: MatrixResult, listed: Listed) -> str:
     return " ".join([*words, *["--quick"] * study.quick])
 
 
-def _origin(study: MatrixResult) -> str:
-    """Date, machine and versions."""
-    here = study.environment
+def _origin(study: MatrixResult, days: Sequence[MatrixResult], file: Path) -> str:
+    """Date, machine, its speed, versions and data; of several days also their cells."""
+    here, day = study.environment, days.index(study) + 1
+    later = {cell.number for each in days[day:] for cell in each.cells}
+    numbers = [str(cell.number) for cell in study.cells if cell.number not in later]
+    cells = f", cells {', '.join(numbers)}" if len(days) > 1 else ""
+    data = file if day == 1 else further_file(file, day)
     facts = [f"{here.get('cpu_model')}, {here.get('cpus')} CPUs", format_size(here.get("memory_bytes"))]
     facts += [f"{name} {here[name]}" for name in ("streamgauge", "python", "pyspark", "java") if name in here]
-    return f"Measured on {study.start_time[:10]}: {'; '.join(facts)}."
+    if known := [cell.reference_work_us for cell in study.cells if cell.reference_work_us is not None]:
+        facts.append(f"reference work {format_us(median(known))}")
+    return f"Measured on {study.start_time[:10]}{cells}: {'; '.join(facts)}. [Data](data/{data.name})."
 
 
 def _table(section: Section, cells: Collection[str] | None = None) -> str:
