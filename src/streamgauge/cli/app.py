@@ -376,7 +376,9 @@ def compare(
         help='a gate for B, whose answers must be right too: "rate -5%", "p99 +10%"; exit 1 if it fails, 3 if it is '
         "unknown; needs three runs a side  [default: none]",
     )] = None,
-    confidence: Annotated[str, typer.Option(metavar="SHARE", help="confidence of the intervals")] = "95%",
+    confidence: Annotated[
+        str | None, typer.Option(metavar="SHARE", help="confidence of the intervals  [default: 95%]")
+    ] = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="also write the comparison as one HTML file  [default: none]")
     ] = None,
@@ -392,8 +394,10 @@ def compare(
         from streamgauge.artifacts.atomic_write import require_place
 
         require_place(html, comparison_document.HTML)
-    code, share = ExitCode.HOLDS, parse_share(confidence, "confidence")
+    code, share = ExitCode.HOLDS, parse_share(confidence or "95%", "confidence")
     if is_study(a) or is_study(b):
+        rule = "must not be given with studies of scale, whose capacities have no intervals"
+        require(confidence is None, "--confidence", rule, confidence, "leave --confidence out")
         studies = compare_studies(a, b, fail_if or ())
         answer, document = studies.to_json(), comparison_document.scale_document(studies)
     else:

@@ -63,10 +63,10 @@ def perform_file(
     `out`: the folder instead of the file's. `cells`, `resume`: as in `studies.matrix.matrix.run_matrix`.
     `quick`: short trials instead; `cells` then chooses among those of the file.
     """
+    rule = "must not be given with --resume, which goes on with what its folder began"
+    require(not quick or resume is None, "--quick", rule, resume, "leave --quick out")
     experiment = _requested(file, out, resume)
     if quick:
-        rule = "must not be given with --resume, which goes on with what its folder began"
-        require(resume is None, "--quick", rule, resume, "leave --quick out")
         experiment, cells = _quick_look(experiment, cells), None
     is_matrix = experiment.matrix is not None or experiment.paper is not None
     rule = "must name cells of a [matrix], and the file has none"
@@ -138,7 +138,7 @@ def require_rate_is_used(experiment: Experiment) -> None:
 
 
 def _matrix(experiment: Experiment, cells: str | None, resume: str | None, options: Options, pages: _Pages) -> NoReturn:
-    """Exits with the code of the worst requested cell. If one is missing, the matrix was stopped."""
+    """Exits with the code of the worst requested cell. The one at which a matrix was stopped has that code."""
     from streamgauge.report.terminal.console import progress_console
     from streamgauge.report.terminal.studies import MatrixView, show_study
     from streamgauge.studies.matrix.matrix import run_matrix
@@ -147,9 +147,7 @@ def _matrix(experiment: Experiment, cells: str | None, resume: str | None, optio
         result = run_matrix(experiment, view, cells, resume, pages.of_run, pages.of_study)
     print_answer(result.to_json(), folder=result.folder) if options.as_json else show_study(result)
     named = None if cells is None else {int(number) for number in cells.split(",")}
-    rows = [row for row in result.cells if named is None or row.number in named]
-    whole = len(rows) == (result.planned if named is None else len(named))
-    sys.exit(worst((ExitCode.HOLDS if whole else ExitCode.SIGINT, *(row.code for row in rows))))
+    sys.exit(worst((ExitCode.HOLDS, *(row.code for row in result.cells if named is None or row.number in named))))
 
 
 class _Pages:
@@ -223,7 +221,7 @@ def _show_plan(plan: Plan, options: Options) -> None:
     from streamgauge.report.terminal.studies import show_plan
 
     print_answer(plan.to_json()) if options.as_json else show_plan(plan)
-    if getattr(plan, "missing", ()):
+    if plan.missing:
         sys.exit(ExitCode.ENVIRONMENT)
 
 

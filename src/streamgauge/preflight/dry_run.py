@@ -9,12 +9,12 @@ from streamgauge.core.formatting import format_size
 from streamgauge.engines.registry import entry
 from streamgauge.loadgen.replay.columns import replayed_columns, rows_of
 from streamgauge.preflight.generator_ceiling import ceiling_above_rate
+from streamgauge.preflight.machine_requirements import missing_here
 from streamgauge.preflight.resolved_experiment import LEVEL_MAX_US, ResolvedExperiment, may_extend, spare_s
 from streamgauge.preflight.sample_size import lacking_percentiles, percentile_note, spacings, span_option
 from streamgauge.preflight.settings_checks import check
 from streamgauge.results.dry_run import PlannedData, PlannedProcesses, TrialPlan, Unavailable
 from streamgauge.system.cpu_pinning import cpus
-from streamgauge.system.machine_checks import starting_checks
 from streamgauge.transports.registry import STAMPS, transport
 from streamgauge.user_workloads.lookup import with_absolute_paths
 from streamgauge.user_workloads.user_workload import UserWorkload
@@ -47,7 +47,7 @@ def trial_plan(resolved: ResolvedExperiment, ceiling_per_s: float, rate_per_s: f
         warmup_s=resolved.warmup_s(True, experiment.load.duration), duration_s=experiment.load.duration,
         events=experiment.load.events, tail_s=resolved.tail_us / US,
         unavailable=tuple(_unavailable(resolved)), fetches=_fetches(resolved),
-        missing=tuple(_missing_on_machine(resolved)), not_checked=tuple(_not_checked(resolved)), **size,
+        missing=missing_here(resolved), not_checked=tuple(_not_checked(resolved)), **size,
     )  # fmt: skip
 
 
@@ -112,14 +112,6 @@ def _fetches(resolved: ResolvedExperiment) -> tuple[str, ...]:
         for one in (*resolved.engine.fetches, *of_transport)
         if one.transport in ("", over) and one.encoding in ("", encoding)
     )
-
-
-def _missing_on_machine(resolved: ResolvedExperiment) -> Iterator[str]:
-    """What this machine lacks for a start, as far as that can be seen without a fetch or a connection."""
-    engine = resolved.engine
-    for one in (*starting_checks(engine.name if engine.needs_java else ""), *entry(engine.name).machine_checks()):
-        if one.status == "missing":
-            yield from (f"{problem.setting}: {problem.rule}; {problem.way_out}" for problem in one.problems)
 
 
 def _not_checked(resolved: ResolvedExperiment) -> Iterator[str]:

@@ -24,8 +24,7 @@ def require_machine(*trials: ResolvedExperiment) -> None:
     It also reads the code's commit for the results, before it can change.
     """
     machine.commit()
-    on_java = [one.engine.name for one in trials if one.engine.needs_java]
-    refuse_missing(starting_checks(on_java[0] if on_java else ""))
+    refuse_missing(_starting_checks(trials))
     for one in {one.experiment.workload: one for one in trials}.values():
         one.workload.require()
     for one in {(one.experiment.engine, one.experiment.transport): one for one in trials}.values():
@@ -42,6 +41,21 @@ def require_machine(*trials: ResolvedExperiment) -> None:
         engines.entry(of.engine).require_master(of.master, one.engine_options, of.parallelism)
 
 
+def missing_here(*trials: ResolvedExperiment) -> tuple[str, ...]:
+    """What this machine lacks for trials, as far as that can be seen without a fetch or a connection."""
+    engine_names = dict.fromkeys(one.engine.name for one in trials)
+    checks = [
+        *_starting_checks(trials),
+        *(one for name in engine_names for one in engines.entry(name).machine_checks()),
+    ]
+    problems = (problem for one in checks if one.status == "missing" for problem in one.problems)
+    return tuple(dict.fromkeys(f"{one.setting}: {one.rule}; {one.way_out}" for one in problems))
+
+
+def _starting_checks(trials: Iterable[ResolvedExperiment]) -> list[MachineCheck]:
+    return starting_checks(next((one.engine.name for one in trials if one.engine.needs_java), ""))
+
+
 def machine_checks(brokers: str | None = None) -> list[MachineCheck]:
     """All checks of this machine, within seconds. Nothing is fetched.
 
@@ -54,7 +68,6 @@ def machine_checks(brokers: str | None = None) -> list[MachineCheck]:
     needs_java = engines.entry(experiment.engine).capabilities.needs_java
     return [
         *starting_checks(experiment.engine if needs_java else ""),
-        transports.ports_check(),
         default_run_check(experiment),
         *quality_checks(),
         *engines.machine_checks(experiment.engine),

@@ -196,6 +196,11 @@ def numbers(*headings: str) -> tuple[Column, ...]:
     return tuple(Column(heading, number=True) for heading in headings)
 
 
+def missing_here(missing: Iterable[str]) -> tuple[Paragraph, ...]:
+    """What this machine lacks for a plan, which stands before it."""
+    return tuple(Paragraph(f"missing here: {one}", "warning", terminal=True) for one in missing)
+
+
 def grouped(reasons: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """Each reason once, with its names: `p99, p99.9: too few results`. Empty reasons are left out."""
     found: dict[str, dict[str, None]] = {}

@@ -243,6 +243,8 @@ class MatrixPlan(ResultPart):
     """The loads of a sweep; null for any other matrix."""
     search_s: float | None = None
     """Estimated time of a search before the cells; null without one."""
+    missing: tuple[str, ...] = ()
+    """What this machine lacks; the cells would be refused."""
 
     @property
     def seconds(self) -> float:

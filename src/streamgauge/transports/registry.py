@@ -9,8 +9,8 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 
-from streamgauge.core.errors import Problem, Rule, broken, nearest
-from streamgauge.core.machine_check import MachineCheck, port_problem
+from streamgauge.core.errors import Problem, nearest
+from streamgauge.core.machine_check import port_problem
 from streamgauge.core.plugin_options import problems_of
 from streamgauge.transports.spi import Transport
 
@@ -82,14 +82,6 @@ def port_problems(address: str, first: int | None, number: int, prometheus: int 
         yield Problem("prometheus", rule, prometheus, way_out)
     elif prometheus is not None:
         yield from _busy(LOOPBACK, "prometheus", [prometheus], way_out)
-
-
-def ports_check() -> MachineCheck:
-    """Whether the driver can listen where it does by default: on any port of loopback."""
-    reason = port_problem(LOOPBACK, 0)
-    rule, way_out = f"must be free on {LOOPBACK} ({reason})", "sudo ip link set lo up, or end programs with many ports"
-    problems = broken(Rule(not reason, "ports", rule, "none", way_out))
-    return MachineCheck("ports", f"{'none' if reason else 'free ones'} on {LOOPBACK}", tuple(problems))
 
 
 def _busy(host: str, setting: str, ports: Iterable[int], way_out: str) -> Iterator[Problem]:

@@ -7,7 +7,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from streamgauge.core.errors import EngineError
+from streamgauge.core.errors import EngineError, Problem
+from streamgauge.core.machine_check import MachineCheck
+from streamgauge.preflight import machine_requirements
 from streamgauge.results.matrix import MatrixResult
 from streamgauge.studies.matrix import cells
 from tests.unit.cli.helpers_commands import Invoke, assert_one_refusal
@@ -105,6 +107,19 @@ def test_a_dry_run_lists_cells_and_minutes(stand: Path, invoke: Invoke, three: s
         {"load.rate": "1k"}, {"load.rate": "2k"}, {"load.rate": "3k"}
     ]  # fmt: skip
     assert [path.name for path in stand.iterdir()] == ["experiment.toml"]
+
+
+def test_a_dry_run_shows_what_its_cells_lack_here(monkeypatch: pytest.MonkeyPatch, invoke: Invoke, three: str) -> None:
+    """Each once, of a matrix and of a sweep, with the code of the refusal."""
+    lacking = MachineCheck("java", "none", (Problem("PATH", "must lead to Java", None, "install it"),))
+    monkeypatch.setattr(machine_requirements, "starting_checks", lambda _: [lacking])
+    for words in (
+        ("experiment", three),
+        ("sweep", "identity", "--engine", "known"),
+        ("sweep", "identity", "--of", "1k"),
+    ):
+        done = invoke(*words, "--dry-run")
+        assert (done.returncode, done.stdout.count("missing here: PATH: must lead to Java; install it")) == (5, 1)
 
 
 def test_a_matrix_shows_itself_as_a_file_that_does_the_same(stand: Path, invoke: Invoke, three: str) -> None:

@@ -48,7 +48,7 @@ def test_a_search_becomes_one_short_trial_at_the_stored_rate() -> None:
         (SEARCH, (), "quick.rate"),
         (SEARCH + LOOK.replace("4s", "700s"), (), "quick.duration"),
         (SEARCH + LOOK + '[matrix]\nload.bound = ["1s", "no"]', (), "load.bound"),
-        (SEARCH + LOOK, ("--resume", "runs/one"), "--resume"),
+        (SEARCH + LOOK, ("--resume", "runs/one"), "--quick"),
         ('command = "characterize"\nworkload = "word_count"', (), "--quick"),
         (SEARCH + LOOK + 'rte = "1k"', (), "quick.rte"),
     ],

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.core.exit_codes import ExitCode
+from streamgauge.preflight.dry_run import START_S
 from streamgauge.results.dry_run import ScaleTrialPlan
 from streamgauge.results.scalability import ScaleResult
 from streamgauge.studies.matrix import cells
@@ -45,6 +47,8 @@ def test_the_result_is_json(stand: Path, monkeypatch: pytest.MonkeyPatch, invoke
     result = ScaleResult.model_validate_json(done.stdout)
     assert done.returncode == 0
     assert [(one.load, one.refused) for one in result.capacities] == [(131072, None)] * 3
+    monkeypatch.setattr("streamgauge.studies.scalability.scale.exit_code", lambda _: ExitCode.UNDECIDED)
+    assert invoke("scale", "--resume", result.folder, "--quiet").returncode == 3
     assert "1: >= 131 k/s" in invoke("scale", "--resume", result.folder).stdout
 
 
@@ -54,6 +58,8 @@ def test_a_dry_run_counts_trials_and_minutes(stand: Path, invoke: Invoke) -> Non
     assert (text.returncode, text.stderr) == (0, "")
     plan = json.loads(document.stdout)
     assert f"at most {plan['trials_max']} trials for 18 cells" in text.stdout
+    trial_s = plan["warmup_s"] + plan["duration_s"] + plan["tail_s"]
+    assert plan["seconds"] == plan["trials"] * (trial_s + START_S)
     assert plan["loads"] == [4096 * 2**n for n in range(6)]
     assert list(stand.iterdir()) == []
 

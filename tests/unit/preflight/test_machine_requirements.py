@@ -53,7 +53,7 @@ def test_every_check_has_a_name_of_its_own() -> None:
     """Which scripts look for."""
     names = [one.name for one in machine_requirements.machine_checks()]
     assert len(names) == len(set(names))
-    assert {"java", "memory", "processors", "ports", "default_run", "background_load", "flink_jars"} <= set(names)
+    assert {"java", "memory", "processors", "default_run", "clock", "background_load", "flink_jars"} <= set(names)
 
 
 @pytest.mark.parametrize(("missing", "starts"), [
@@ -95,6 +95,17 @@ def test_the_commit_is_that_of_the_start(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(machine_requirements.machine, "commit", commit := Mock())
     machine_requirements.require_machine(checked(GOOD | {"engine": "known"}))
     commit.assert_called_once_with()
+
+
+def test_jars_are_had_before_a_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for all trials on an engine over a transport, with the options of both."""
+    monkeypatch.setattr(machine_requirements.engines, "require", require := Mock())
+    plugin = type(machine_requirements.engines.entry("spark"))
+    monkeypatch.setattr(plugin, "require_master", master := Mock())
+    trials = [checked(GOOD | {"options": {"trigger": trigger}}) for trigger in ("1 second", "2 seconds")]
+    machine_requirements.require_machine(*trials)
+    require.assert_called_once_with("spark", "memory", {})
+    assert [call.args[1]["trigger"] for call in master.call_args_list] == ["1 second", "2 seconds"]
 
 
 def test_every_trial_of_a_study_needs_its_resources(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from streamgauge.core.clock import US
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
-from streamgauge.transports import registry
 from streamgauge.transports.outlet import Outlet
 from streamgauge.transports.registry import NAMES, problems, transport, with_absolute_paths
 from streamgauge.transports.spi import EndpointConfig, OutletConfig
@@ -51,14 +50,6 @@ def test_files_among_options_are_found_from_anywhere() -> None:
     assert options == {"client": os.path.abspath("login.txt"), "acks": "all"}
     assert with_absolute_paths("kafka", {"client": ""}) == {"client": ""}
     assert with_absolute_paths("memory", {"client": "login.txt"}) == {"client": "login.txt"}
-
-
-@pytest.mark.parametrize(("reason", "status"), [("", "good"), ("Cannot assign requested address", "missing")])
-def test_the_driver_needs_a_port(monkeypatch: pytest.MonkeyPatch, reason: str, status: str) -> None:
-    """On loopback, whose reason against it is passed on."""
-    monkeypatch.setattr(registry, "port_problem", lambda host, port: reason)
-    check = registry.ports_check()
-    assert (check.status, all(reason in one.rule for one in check.problems)) == (status, True)
 
 
 def test_only_a_broker_needs_something_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ It is of its own because nothing was run, so it shares nothing with their docume
 from collections.abc import Iterator, Sequence
 
 from streamgauge.core.formatting import format_count, format_duration, format_rate
-from streamgauge.report.document_blocks import Document, Fact, Paragraph
+from streamgauge.report.document_blocks import Document, Fact, Paragraph, missing_here
 from streamgauge.report.documents.scalability import load_text
 from streamgauge.results.dry_run import ScaleTrialPlan, TrialPlan
 
@@ -21,7 +21,7 @@ def plan_document(plan: TrialPlan) -> Document:
             f"{plan.command} {plan.workload} on {plan.engine} ({plan.tuning}), over {plan.transport}: about "
             f"{format_duration(plan.seconds)}; {format_duration(plan.seconds_max)} if {_longest(plan)}"
         ),
-        lead=tuple(Paragraph(f"missing here: {one}", "warning", terminal=True) for one in plan.missing),
+        lead=missing_here(plan.missing),
         facts=tuple(_facts(plan)),
         remarks=(Paragraph("nothing was started", "note", terminal=True),),
     )

@@ -32,6 +32,7 @@ from streamgauge.report.document_blocks import (
     Table,
     blocks,
     environment_table,
+    missing_here,
     numbers,
     table,
     texts,
@@ -153,6 +154,7 @@ def plan_document(plan: MatrixPlan) -> Document:
         title=f"{plan.workload}, plan of a {'sweep' if plan.sweep else 'matrix'}",
         headline=f"{many}, about {_in_minutes(plan.seconds)} min{also}",
         mark=QUICK if plan.quick else "",
+        lead=missing_here(plan.missing),
         sections=(
             Section("cells", "Cells", (table("Cells in their order", columns, rows, terminal=True),)),
             *_left_out(plan.left_out, plan.no_cells),

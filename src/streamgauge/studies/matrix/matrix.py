@@ -29,7 +29,7 @@ from streamgauge.config.named_files import change_files
 from streamgauge.core.errors import Problem, attempt, require
 from streamgauge.core.formatting import resume_command
 from streamgauge.core.trial import TrialSnapshot
-from streamgauge.preflight.machine_requirements import require_machine
+from streamgauge.preflight.machine_requirements import missing_here, require_machine
 from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult, PlannedCell, PublishedTable, Sweep
 from streamgauge.studies.matrix.cells import (
     LOOK_S_MAX,
@@ -79,6 +79,7 @@ def plan_matrix(experiment: Experiment, numbers: str | None = None, resume: str 
         quick=experiment.is_quick_look,
         left_out=(experiment.matrix or Matrix()).left_out,
         no_cells=(experiment.matrix or Matrix()).no_cells,
+        missing=missing_here(*(one.resolved for one in checked)),
         cells=tuple(
             PlannedCell(
                 number=one.cell.number, settings=dict(one.cell.settings), repetition=one.cell.repetition,

@@ -18,7 +18,7 @@ from streamgauge.config.matrix import Cell, expand
 from streamgauge.core.errors import attempt
 from streamgauge.core.exit_codes import ExitCode, worst
 from streamgauge.preflight.dry_run import start_s, trial_s
-from streamgauge.preflight.machine_requirements import require_machine
+from streamgauge.preflight.machine_requirements import missing_here, require_machine
 from streamgauge.preflight.sample_size import lacking_percentiles, spacings
 from streamgauge.preflight.settings_checks import check
 from streamgauge.results.matrix import KNEE_LOADS_MIN, CellFigures, MatrixPlan, MatrixResult, PlannedCell, Sweep
@@ -55,7 +55,7 @@ def plan_sweep(experiment: Experiment) -> MatrixPlan:
     )
     return MatrixPlan(
         workload=experiment.workload, command=experiment.command, varied=("load.rate",), cells=tuple(cells),
-        sweep=sweep, search_s=checked[0].seconds,
+        sweep=sweep, search_s=checked[0].seconds, missing=missing_here(search),
     )  # fmt: skip
 
 
