@@ -226,8 +226,8 @@ def check_list() -> str:
             "not sustained, or undecided",
         ),
         "evidence": (
-            f"at least {BATCHES_MIN} batches, and for windowed flows {WINDOWS_MIN} windows closed; the backlog of "
-            "the start was gone before the span began",
+            f"at least {BATCHES_MIN} batches, and for windowed flows {WINDOWS_MIN} windows closed; no backlog of "
+            "the start drained within the span",
             "undecided",
         ),
     }

@@ -159,9 +159,12 @@ def application_brackets() -> str:
     if len(ended) + sum(row["next rate up"] == "no upper end was found" for row in rows) < len(rows):
         raise ValueError("application-rates.csv: must have a rate or `no upper end was found` as next rate up")
     far = f"{min(widths)} to {max(widths)} % above the rate that holds"
+    shown = (
+        f"{failed} of these upper ends failed, the others are undecided." if failed else "All of these are undecided."
+    )
     return (
         f"- {len(ended)} of {len(rows)} applications have an upper end, {far}.\n"
-        f"  {failed or 'None'} of these upper ends was shown to fail; the others are undecided.\n"
+        f"  {shown}\n"
         f"- For {len(rows) - len(ended)} of them no upper end was found: no judged rate failed before the\n"
         "  allowed trials were used. They may sustain much more."
     )

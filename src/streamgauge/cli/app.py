@@ -41,7 +41,7 @@ from streamgauge.config.experiment import SETTINGS
 from streamgauge.config.file_terms import in_file_terms
 from streamgauge.core.errors import InputError, MachineError, Problem, StreamgaugeError, nearest, require
 from streamgauge.core.exit_codes import ExitCode
-from streamgauge.core.output import print_answer, print_progress
+from streamgauge.core.output import print_answer, print_progress, silence
 from streamgauge.core.units import parse_share
 from streamgauge.system.python_path import drop_foreign_pyspark
 
@@ -59,8 +59,8 @@ class _Commands(CommandGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:  # the reader of a pipe has enough, which Click ends quietly
-            raise
+        except BrokenPipeError:  # the reader of a pipe has enough
+            silence(sys.stdout)
         except (KeyboardInterrupt, EOFError, OSError) as error:
             raise _Unhandled from error
 
@@ -307,8 +307,8 @@ def doctor(
     """Show what this machine has and lacks for a run, and what to do, within seconds. Nothing is fetched.
 
     Each check is good, a warning or missing. With a warning runs start, but may be disturbed, or fetch jars first. A
-    run that needs what is missing is refused with the same message. The check default_run says whether
-    run windowed_aggregation would be accepted in this folder.
+    run that needs what is missing is refused with the same message. The check default_run is of the settings of
+    run windowed_aggregation in this folder.
 
     The exit code is 5 if a default run cannot start, or if named brokers do not answer.
 

@@ -139,7 +139,7 @@ class Load(ConfigModel):
     )
     memory: str | None = _judged(
         None, "limit of the driver's queue, in bytes", "SIZE", flag="--queue-memory", group=_IN_TRANSPORT,
-        default_text="4GiB, at most half of the memory with the generators",
+        default_text="4GiB or 10 s of the rate, at most half of the memory with the generators",
     )  # fmt: skip
     frontier: Literal["common", "free"] = _judged(
         "common", "where batches end; common: all partitions at one event time; free: each partition at its own", "HOW",

@@ -94,5 +94,5 @@ def default_run_check(experiment: Experiment) -> MachineCheck:
         check(experiment)
     except InputError as error:
         problems = error.problems
-    found = f"run {experiment.workload} would be {'refused' if problems else 'accepted'}"
+    found = f"the settings of run {experiment.workload} are {'refused' if problems else 'accepted'} here"
     return MachineCheck("default_run", found, problems)

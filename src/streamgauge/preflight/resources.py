@@ -27,13 +27,12 @@ class Budget:
     heap: int
     queue: int | None
 
-    def queue_bytes(self, generators: int) -> int:
-        """The queue's bound: the requested size, else the driver's memory minus that of the generators."""
+    def queue_bytes(self, generators: int, default: int = QUEUE_BYTES) -> int:
+        """The queue's bound: the requested size, else `default`, as far as the driver's memory has it."""
         if self.queue is not None:
             return self.queue
         driver = self.total - min(self.heap, self.total // 2)
-        default = min(QUEUE_BYTES, self.total // 2)
-        return max(self._least_queue, min(default, driver - generators * GENERATOR_BYTES))
+        return max(self._least_queue, min(default, self.total // 2, driver - generators * GENERATOR_BYTES))
 
     @property
     def _least_queue(self) -> int:

@@ -209,19 +209,26 @@ def bound_problems(draft: Draft) -> list[Problem]:
     return broken(Rule(bound >= least, "load.bound", rule, f"{bound:g}s", way_out))
 
 
+def needed_queue_bytes(resolved: ResolvedExperiment) -> int:
+    """Memory of a queue that holds as much of a run's rate as a verdict needs; 0 if its queue does, or needs not."""
+    seconds, cut = resolved.bound_s(resolved.experiment.load.rate)
+    if resolved.experiment.command != "run" or not cut or seconds >= BOUND_S_MIN:
+        return 0
+    return (math.ceil(resolved.bytes_max * BOUND_S_MIN / seconds / 2**20) + 1) * 2**20
+
+
 def queue_problems(resolved: ResolvedExperiment) -> list[Problem]:
     """A queue that memory limits to a few seconds of the rate; its overflow says nothing about the engine."""
-    load = resolved.experiment.load
-    seconds, cut = resolved.bound_s(load.rate)
-    if resolved.experiment.command != "run" or not cut or seconds >= BOUND_S_MIN:
+    if not (needed := needed_queue_bytes(resolved)):
         return []
+    load = resolved.experiment.load
+    seconds, _ = resolved.bound_s(load.rate)
     lower = load.rate * seconds / BOUND_S_MIN
     rule = (
         f"is too much for the queue's memory of {resolved.bytes_max / 2**20:.4g} MiB, which holds {seconds:.2g} s of "
         f"it where a verdict needs {BOUND_S_MIN:g} s"
     )
-    needed = math.ceil(resolved.bytes_max * BOUND_S_MIN / seconds / 2**20) + 1
-    more = f"--queue-memory {needed}MiB, or " if needed * 2**20 <= memory_bytes() else ""
+    more = f"--queue-memory {needed // 2**20}MiB, or " if needed <= memory_bytes() else ""
     return [Problem("load.rate", rule, format_rate(load.rate), f"{more}--rate {_rounded_down(lower)}")]
 
 

@@ -69,6 +69,7 @@ from streamgauge.preflight.sample_size import (
     bound_problems,
     latency_kind_problems,
     load_problems,
+    needed_queue_bytes,
     percentile_problems,
     queue_problems,
     span_problems,
@@ -131,6 +132,8 @@ def check(experiment: Experiment, new_folder: bool = True, refused: Collection[s
         reach_us=reach_us(flow), limits=limits,
         driver_cpus=driver, sut_cpus=sut,
     )  # fmt: skip
+    if needed := needed_queue_bytes(resolved):
+        resolved = replace(resolved, bytes_max=budget.queue_bytes(processes, needed))
     refuse([*queue_problems(resolved), *unseen_problems(resolved)])
     _check_longest_plan(resolved)
     return resolved

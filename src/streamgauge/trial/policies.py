@@ -45,6 +45,9 @@ LEVEL_US = 10 * US
 BEHIND_INTERVALS, BEHIND_BATCHES, BEHIND_MAX_US = 1.5, 3, 30 * US
 """Intervals of backlog allowed at the end of the warm-up, over the last batches, and the most time spent on waiting for
 that: at some rates more always waits."""
+PILE_S, PILE_FACTOR = 1.0, 2.0
+"""Without an interval a backlog has piled up if the oldest event waits longer than this, and this many times as long as
+at the last batches."""
 FASTER_US, FASTER_BATCHES_MIN = 20 * US, 4
 FASTER_SHARE, FASTER_ERRORS = 0.05, 1.5
 """An engine still gets faster if the later half of these seconds has batches shorter by this share and by this many
@@ -68,7 +71,8 @@ def warmup_incomplete_reason(
     - the engine has not finished a batch for every sink;
     - a query still drains its start-up backlog;
     - much more than one batch interval (`interval_s`) waits: near its limit an engine needs half a minute after the
-      rise of the rate. `behind_max_us` is the longest extension for this reason;
+      rise of the rate. Without an interval: more than at the last batches, as beside a first batch of seconds.
+      `behind_max_us` is the longest extension for this reason;
     - batches still get shorter.
     """
     if not record.trial_log.committed_until():
@@ -83,10 +87,17 @@ def warmup_incomplete_reason(
 
 
 def _behind(trial_log: TrialLog, until: int, interval_s: float) -> bool:
-    """Whether the last batches before `until` found a backlog of much more than an interval."""
+    """Whether a backlog waits that a trial would begin with: of much more than an interval at the last batches before
+    `until`, or, without an interval, of much more than at these.
+    """
     times, waits = trial_log.backlog_waits()
-    latest = waits[times < until][-BEHIND_BATCHES:]
-    return interval_s > 0 and latest.size > 0 and float(np.median(latest)) > BEHIND_INTERVALS * interval_s
+    times, waits = times[times < until], waits[times < until]
+    if not waits.size:
+        return False
+    if interval_s > 0:
+        return float(np.median(waits[-BEHIND_BATCHES:])) > BEHIND_INTERVALS * interval_s
+    now_s = max(float(waits[-1]), float(until - times[-1]) / US)
+    return now_s > max(PILE_S, PILE_FACTOR * float(waits[-1 - BEHIND_BATCHES : -1].max(initial=0.0)))
 
 
 def _gets_faster(trial_log: TrialLog, until: int) -> bool:

@@ -32,6 +32,7 @@ from streamgauge.core.exit_codes import ExitCode
 from streamgauge.results.codes import Cause
 from streamgauge.results.run import Result
 from streamgauge.trial.conductor import record_start_failure
+from tests.helpers_study_results import breakdown, breakdown_trial
 from tests.unit.cli.helpers_commands import Invoke, call, command, result_of
 from tests.unit.helpers_refusals import problem_of
 
@@ -55,6 +56,14 @@ def test_the_verdict_is_the_exit_code(run_as: Any, value: str, code: int) -> Non
     """0 the criterion holds, 1 it does not, 3 not known, 4 the figures must not be used."""
     done = run_as(lambda *_: result_of(value))
     assert (done.returncode, Result.model_validate_json(done.stdout).verdict.value) == (code, value)
+
+
+def test_an_anatomy_ends_with_the_code_of_its_trials(monkeypatch: pytest.MonkeyPatch, invoke: Invoke) -> None:
+    """That of the worst whose figures must not be used."""
+    found = breakdown(breakdown_trial(verdict="invalid"))
+    monkeypatch.setattr("streamgauge.studies.latency_breakdown.anatomy.anatomy", lambda *_: found)
+    done = invoke("anatomy", "identity", "--json", "--quiet")
+    assert (done.returncode, done.stderr) == (4, "")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Output that cannot be written: progress goes silent, and an answer says where it is instead."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -40,3 +41,14 @@ def test_an_answer_that_cannot_be_written_says_where_the_run_is() -> None:
     assert (code, reported.splitlines()) == (5, [
         "progress", "error: standard output cannot be written (No space left on device); the run is in runs/7",
     ])  # fmt: skip
+
+
+def test_a_reader_that_has_enough_changes_nothing() -> None:
+    """Neither the exit code of an answer nor that of a list that Rich prints (`| head -1`)."""
+    for code, text in ((4, TOLD + "sys.exit(4)"), (0, "import sys; sys.argv[1:] = ['workloads']\n"
+                       "from streamgauge.cli.app import main; main()")):  # fmt: skip
+        reading, writing = os.pipe()
+        os.close(reading)
+        with os.fdopen(writing, "w") as closed:
+            found, _, reported = of_code(text, stdout=closed)
+        assert (found, "rror" in reported) == (code, False), reported

@@ -7,6 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from streamgauge.config.limits import BOUND_S_MIN
 from streamgauge.engines.spark import options as settings
 from streamgauge.preflight import settings_checks
 from streamgauge.preflight.resources import GENERATOR_BYTES
@@ -175,6 +176,23 @@ def test_more_generators_than_processors_are_not_refused(monkeypatch: pytest.Mon
     of_memory(monkeypatch, 24)
     words = [checked(GOOD | {"load": {"generators": number}}).generators_in_words for number in (1, 2, 99)]
     assert words == ["1 generator", "2 generators", "99 generators, more than the 2 processors"]
+
+
+@pytest.mark.parametrize(("gib", "holds"), [(24, True), (8, False)])
+def test_the_default_queue_holds_what_a_verdict_needs_where_memory_has_it(
+    monkeypatch: pytest.MonkeyPatch, gib: int, holds: bool
+) -> None:
+    """16 M/s of a filter are 4.3 GiB in 10 s. At most half of the memory; a size that was typed stays."""
+    of_memory(monkeypatch, gib)
+    values: dict[str, Any] = {"workload": "filter", "engine": "known", "load": {"rate": "16M"}}
+    assert refused({**values, "load": {"rate": "16M", "memory": "4GiB"}})[0].setting == "load.rate"
+    if holds:
+        resolved = checked(values)
+        assert resolved.bound_s(16e6)[0] >= BOUND_S_MIN
+        assert 4 * 2**30 < resolved.bytes_max < gib * 2**29
+    else:
+        assert refused(values)[0].setting == "load.rate"
+    assert checked({**values, "load": {"rate": "1M"}}).bytes_max <= 4 * 2**30
 
 
 @pytest.mark.parametrize(

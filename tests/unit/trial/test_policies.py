@@ -124,6 +124,19 @@ def test_a_warm_up_lasts_while_much_more_waits_than_an_interval(
     assert not policies.warmup_incomplete_reason(record, interval_s, behind_max_us=prolonged_s * US)
 
 
+@pytest.mark.parametrize(
+    ("interval_s", "last_read_s", "prolonged_s", "starts"),
+    [(0.0, 24, 0, True), (0.0, 24, 30, False), (0.0, 29, 0, False), (1.0, 24, 0, False)],
+)
+def test_a_warm_up_without_an_interval_lasts_while_a_backlog_piles_up(
+    make: Any, interval_s: float, last_read_s: int, prolonged_s: int, starts: bool
+) -> None:
+    """Nothing was read for six seconds, beside a batch of that length, where none took a second before."""
+    record = cut_short(warming(make), last_read_s * US)
+    record.prolonged_us = prolonged_s * US
+    assert bool(policies.warmup_incomplete_reason(record, interval_s)) is starts
+
+
 @pytest.mark.parametrize(("share", "faster"), [(0.99, True), (1.0, False), (1.01, False)])
 def test_a_warm_up_lasts_until_batches_get_no_shorter(make: Any, share: float, faster: bool) -> None:
     """Each takes a hundredth less time than the one before: a JVM that still compiles. Nothing waits all the while."""

@@ -9,13 +9,14 @@ from rich.table import Table
 from rich.text import Text
 
 from streamgauge.core.formatting import format_size
+from streamgauge.report.terminal.lines import AnswerConsole
 
 MORE = "streamgauge workloads WORKLOAD: its streams, operators and parameters"
 
 
 def show_workloads(rows: list[dict[str, Any]]) -> None:
     """The name, summary, streams and sinks of each workload."""
-    console = Console(highlight=False)
+    console = AnswerConsole()
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True, style="bold")
     table.add_column()
@@ -28,7 +29,7 @@ def show_workloads(rows: list[dict[str, Any]]) -> None:
 
 def show_workload(row: dict[str, Any]) -> None:
     """All facts of one workload; a `name=value` is never folded, so that it can be copied."""
-    console = Console(highlight=False)
+    console = AnswerConsole()
     console.print(Text(f"{row['name']}: {_sentence(row)}"))
     _show_part(console, "exercises", ((each["name"], each["meaning"]) for each in row["features"]))
     _show_part(console, "streams", ((each["name"], _stream(each)) for each in row["streams"]))
@@ -76,7 +77,7 @@ MARKS = {"runs streams": "streams", "computes truth": "truth", "several sinks": 
 
 def show_engines(rows: list[dict[str, Any]]) -> None:
     """Each engine in a sentence, then what it can do, over which transports and in which sink modes."""
-    console = Console(highlight=False)
+    console = AnswerConsole()
     for row in rows:
         console.print(Text(f"{row['name']}: {row['summary']}"), soft_wrap=True)
     console.print()
@@ -92,7 +93,7 @@ def show_engines(rows: list[dict[str, Any]]) -> None:
 
 def show_engine(row: dict[str, Any], transports: Sequence[dict[str, Any]] = ()) -> None:
     """All facts of one engine, with its options and those of its transports."""
-    console = Console(highlight=False)
+    console = AnswerConsole()
     console.print(Text(f"{row['name']}: {row['summary']}"), soft_wrap=True)
     for label, values in (("operators", row["nodes"]), *((label, row[key]) for label, key in LISTS.items())):
         console.print(Text(f"{label}: {', '.join(values) or '-'}"))
@@ -116,7 +117,7 @@ STATUS_STYLES = {"good": "green", "warning": "yellow", "missing": "bold red"}
 
 def show_machine(answer: dict[str, Any]) -> None:
     """Whether a default run can start, then each check: its status, its name, what was found, and what to do."""
-    console = Console(highlight=False)
+    console = AnswerConsole()
     console.print(f"A default run {'can' if answer['can_start'] else 'cannot'} start on this machine.")
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)

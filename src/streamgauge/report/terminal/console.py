@@ -20,7 +20,7 @@ from streamgauge.core.output import print_answer
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.report.document_blocks import GLOSSARY, Block, Document, Drawing, Figure, Table
 from streamgauge.report.documents import run_summary
-from streamgauge.report.terminal.lines import colors, console, say
+from streamgauge.report.terminal.lines import AnswerConsole, console, say
 from streamgauge.results.run import Result
 from streamgauge.results.search import TrialSummary
 
@@ -192,7 +192,7 @@ def page_in(folder: str) -> str:
 
 def show(document: Document, report: str = "", verbose: bool = False, on: Console | None = None) -> None:
     """The short form of a document and the path of the whole one, on stdout; `verbose`: every check."""
-    to = on or Console(highlight=False, color_system=colors())
+    to = on or AnswerConsole()
     with nullcontext() if on else to.capture() as captured:
         _show(to, document, report, verbose)
     if captured is not None:
@@ -235,15 +235,20 @@ def _labelled(name: str, text: str) -> str:
     return f"{name:<{_LABEL}}{text}" if len(name) < _LABEL else f"{name}  {text}"
 
 
+_NAME = 18
+"""The longest name in a first column that stays on one line."""
+
+
 def _show_table(to: Console, table: Table) -> None:
     """A table between empty lines, without the columns whose short heading is empty."""
     shown = [n for n, column in enumerate(table.columns) if column.short != ""]
     made = rich.table.Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    for place, column in enumerate(table.columns[n] for n in shown):
+    for place, n in enumerate(shown):
+        column = table.columns[n]
         made.add_column(
             column.heading if column.short is None else column.short,
             justify="right" if column.number else "left",
-            no_wrap=bool(place) and column.number,
+            no_wrap=column.number if place else max((len(row.cells[n].text) for row in table.rows), default=0) <= _NAME,
             overflow="fold",
         )
     for row in table.rows:

@@ -1,6 +1,7 @@
 """Lines on a console, and refusals. It loads no result, so that a typing error is refused at once."""
 
 import os
+import sys
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -9,7 +10,18 @@ from rich.text import Text
 
 from streamgauge.core.errors import InputError, JobError, SettingError
 from streamgauge.core.formatting import format_value
-from streamgauge.core.output import LossyStderr
+from streamgauge.core.output import LossyStderr, silence
+
+
+class AnswerConsole(Console):
+    """A console on stdout. A reader of its pipe that has enough ends nothing, where Rich would end with 1."""
+
+    def __init__(self) -> None:
+        super().__init__(highlight=False, color_system=colors())
+
+    def on_broken_pipe(self) -> None:
+        silence(sys.stdout)
+        self.quiet = True
 
 
 def console() -> Console:
