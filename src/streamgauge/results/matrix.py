@@ -23,9 +23,9 @@ class SinkFigures(ResultPart):
     event_time_p50_us: float | None = None
     """Event-time latency: median."""
     event_time_p95_us: float | None = None
-    """Its 95th percentile."""
+    """95th percentile."""
     event_time_p99_us: float | None = None
-    """Its 99th percentile."""
+    """99th percentile."""
     lower_bounds: int = 0
     """Results that had not arrived."""
 
@@ -66,27 +66,27 @@ class CellFigures(ResultPart):
     event_time_mean_us: float | None = None
     """Mean event-time latency. Null for an anatomy with several trials, like its percentiles."""
     event_time_min_us: float | None = None
-    """Its minimum."""
+    """Minimum."""
     event_time_p50_us: float | None = None
     """Its median; null with too few results, like every percentile."""
     event_time_p90_us: float | None = None
-    """Its 90th percentile."""
+    """90th percentile."""
     event_time_p95_us: float | None = None
-    """Its 95th percentile."""
+    """95th percentile."""
     event_time_p99_us: float | None = None
-    """Its 99th percentile."""
+    """99th percentile."""
     event_time_max_us: float | None = None
-    """Its maximum."""
+    """Maximum."""
     lower_bounds: int = 0
     """Results that had not arrived; above 0, event-time latencies are lower bounds."""
     processing_time_p50_us: float | None = None
     """Processing-time latency: median."""
     processing_time_p99_us: float | None = None
-    """Its 99th percentile."""
+    """99th percentile."""
     until_counted_p50_us: float | None = None
     """Updates only: median of the time until every event was included in results."""
     until_counted_p99_us: float | None = None
-    """Its 99th percentile."""
+    """99th percentile."""
     backlog_max: int | None = None
     """Most events that waited."""
     faults: int | None = None

@@ -33,7 +33,7 @@ SEARCH_S = 30.0
 
 def as_matrix(experiment: Experiment, full_per_s: float) -> Experiment:
     """The loads as a matrix of runs. `full_per_s`: events per second of 100 %."""
-    rates = [round(load * full_per_s, 3) for load in (experiment.sweep or SweepSettings()).loads]
+    rates = [float(f"{load * full_per_s:.6g}") for load in (experiment.sweep or SweepSettings()).loads]
     return experiment.model_copy(update={
         "command": "run", "sweep": None, "search": Search(), "matrix": Matrix.model_validate({"load.rate": rates}),
     })  # fmt: skip
