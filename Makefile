@@ -40,7 +40,7 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup ## measure a windowed aggregation for about 2 minutes, and write its report
 	@$(BIN)/python -m bench.support.demo
 
-test: setup ## about 17 minutes on 2 cores: unit tests, then those that start processes, Spark or a broker
+test: setup ## about 15 minutes on 2 cores, 20 on slow ones: unit tests, then those that start processes, Spark or a broker
 	$(UNIT_TESTS)
 	$(PROCESS_TESTS)
 

@@ -12,6 +12,7 @@ from streamgauge.config.experiment import build
 from streamgauge.core.clock import US
 from streamgauge.studies.capacity import saturation_probe
 from streamgauge.studies.capacity import sustain as sustain_module
+from streamgauge.trial import policies
 from tests.helpers_broker_trials import WINDOW, on_a_broker, require_jars
 
 SHORT = {
@@ -29,6 +30,7 @@ def jars() -> None:
 @on_a_broker
 def test_each_trial_of_a_search_offers_its_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two partitions, drained between all trials; none is the driver's failure. The long test asks for a rate."""
+    monkeypatch.setattr(policies, "LEVEL_MAX_US", 0)  # a young JVM will do
     for name, value in SHORT.items():
         monkeypatch.setattr(saturation_probe, name, value)
     monkeypatch.setattr(saturation_probe.RateLadder, "approach_rate", lambda *_: APPROACH_PER_S)
