@@ -13,7 +13,6 @@ from streamgauge.config.experiment import build
 from streamgauge.report.documents.study_pages import write_study_page
 from streamgauge.studies.latency_breakdown.anatomy import anatomy, check_trials, probe_of, request_of
 from streamgauge.studies.latency_breakdown.decompose import TrialEvidence, decompose
-from streamgauge.trial import policies
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.events import VerdictReached
 from streamgauge.trial.policies import JudgedTrial
@@ -21,9 +20,8 @@ from tests.helpers_broker_trials import require_jars, running
 
 
 @pytest.mark.spark
-def test_stages_are_the_latency_and_an_interval_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stages_are_the_latency_and_an_interval_is_waited_for(tmp_path: Path) -> None:
     """Within 2 %; with batches a second apart an event waits half of it on average for one to begin."""
-    monkeypatch.setattr(policies, "LEVEL_MAX_US", 0)  # a young JVM will do
     load = {"duration": "8s", "warmup": "5s", "generators": 2}
     trials = {"rates": "2k", "batch_windows": "1s"}
     settings = {"command": "anatomy", "workload": "stamped_text", "out": str(tmp_path), "load": load, "anatomy": trials}
