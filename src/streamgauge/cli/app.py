@@ -41,7 +41,7 @@ from streamgauge.config.experiment import SETTINGS
 from streamgauge.config.file_terms import in_file_terms
 from streamgauge.core.errors import InputError, MachineError, Problem, StreamgaugeError, nearest, require
 from streamgauge.core.exit_codes import ExitCode
-from streamgauge.core.output import print_answer, print_progress, silence
+from streamgauge.core.output import print_answer, print_progress
 from streamgauge.core.units import parse_share
 from streamgauge.system.python_path import drop_foreign_pyspark
 
@@ -59,8 +59,8 @@ class _Commands(CommandGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:  # the reader of a pipe has enough
-            silence(sys.stdout)
+        except BrokenPipeError:  # the reader of a pipe has enough, which Click ends quietly
+            raise
         except (KeyboardInterrupt, EOFError, OSError) as error:
             raise _Unhandled from error
 
